@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import statistics
 import sys
@@ -22,26 +23,30 @@ from pathlib import Path
 from typing import cast
 
 import sdk
-from benchmarks.killed_tuner import Event, Tuner, account_of, left_behind
+from benchmarks.killed_tuner import Event, Tuner, account_of, heed_interrupts, left_behind
 from sdk.settings import Settings, read_settings
 
 GENERATOR = Path("examples/separable_filter.py").absolute()
 PARAMETERS = ("width=320", "height=180")
 ASKED = ("--parallelism", "1", "-s", "6", "--pool-factor", "1.2", "--epochs", "20", "--seed", "3", "--device", "local")
-# A machine that is disturbed is waited for no longer.
-PATIENCE = ("--device-patience", "45s")
+# The storm itself disturbs the machine, which is no reason to wait.
+PATIENCE = ("--device-patience", "45s", "--quiet-patience", "1s")
 # A third of the kills come this long after the start of the process, the others after its first time.
 _LATEST_S = 8.0
 _START_LIMIT_S = 120.0
+_TOLD_EVERY = 10
 # What is this near is as fast.
 _SLACK = 1.05
 _TURNS = 9
 
 
 class Killer:
-    """Kills the tuner a random while after each start, so many times."""
+    """Kills the tuner a random while after each start, so many times, or as often as there is time for."""
 
-    def __init__(self, tuner: Tuner, kills: int, chance: random.Random, enough: threading.Event) -> None:
+    def __init__(
+        self, tuner: Tuner, kills: int, chance: random.Random, enough: threading.Event, limit_s: float = math.inf
+    ) -> None:
+        self._until_s = time.monotonic() + limit_s
         self._tuner, self._wanted, self._chance, self._enough = tuner, kills, chance, enough
         self.kills = 0
         self._has_timed = threading.Event()
@@ -57,12 +62,14 @@ class Killer:
         self._thread.join()
 
     def _run(self) -> None:
-        while self.kills < self._wanted and not self._enough.is_set():
+        while self.kills < self._wanted and time.monotonic() < self._until_s and not self._enough.is_set():
             started = self._tuner.starts
             if self._chance.random() > 1 / 3:
                 self._has_timed.wait(_START_LIMIT_S)
             time.sleep(self._chance.uniform(0.0, _LATEST_S))
             self.kills += self._tuner.kill()
+            if self.kills % _TOLD_EVERY == 0:
+                print(f"{self.kills} kills", file=sys.stderr)
             self._has_timed.clear()
             while self._tuner.starts == started and not self._enough.wait(0.01):
                 pass
@@ -70,14 +77,16 @@ class Killer:
         self._tuner.interrupt()
 
 
-def kill_storm(folder: Path, kills: int, chance: random.Random, settings: Settings) -> dict[str, object]:
+def kill_storm(
+    folder: Path, kills: int, chance: random.Random, settings: Settings, limit_s: float = math.inf
+) -> dict[str, object]:
     """Tune through so many kills, then undisturbed, and compare."""
     parameters = [word for parameter in PARAMETERS for word in ("-p", parameter)]
     environment = {**settings.environment, "SDK_CACHE_DIR": str(settings.cache_folder)}
     asked = [str(GENERATOR), *parameters, *ASKED, *PATIENCE]
     tuner = Tuner(folder / "killed", [*asked, "-n", "10000"], environment)
     enough = threading.Event()
-    killer = Killer(tuner, kills, chance, enough)
+    killer = Killer(tuner, kills, chance, enough, limit_s)
     try:
         tuner.run_until(enough, killer.listen)
     finally:
@@ -129,11 +138,14 @@ def main() -> int:
     """Print what came of it; exit code 1 when something was lost, doubled or left, or the winner is slower."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="end the kills after this time")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    heed_interrupts()
     with tempfile.TemporaryDirectory(prefix="sdk-kills-") as folder:
-        figures = kill_storm(Path(folder), arguments.kills, random.Random(arguments.seed), read_settings())
+        chance, limit_s = random.Random(arguments.seed), arguments.minutes * 60
+        figures = kill_storm(Path(folder), arguments.kills, chance, read_settings(), limit_s)
     if arguments.json:
         print(json.dumps(figures, indent=2))
     else:

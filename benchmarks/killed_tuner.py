@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,16 @@ from tests.loopback_farm import sdk_program
 
 Event = Mapping[str, object]
 _MOST_STARTS_IN_VAIN = 10
+INTERRUPTED = 130
 _GIVEN_UP = (MeasureFailureReason.DEVICE.value, MeasureFailureReason.STOPPED.value)
+
+
+def heed_interrupts() -> None:
+    """Let the processes that this one starts hear Ctrl-C, which what a shell starts in the background ignores.
+
+    Called by the main thread.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Tuner:
@@ -41,6 +52,8 @@ class Tuner:
         self._log = folder / "log.txt"
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
+        self._started_s = 0.0
+        self._is_interrupted = False
         self.starts = 0
 
     def run(
@@ -66,6 +79,7 @@ class Tuner:
                 stderr=log,
                 text=True,
             )
+            self._started_s, self._is_interrupted = time.monotonic(), False
         self.starts += 1
         assert process.stdout is not None
         event: Event = {}
@@ -87,7 +101,7 @@ class Tuner:
 
         while not enough.is_set():
             code, last = self.run(hear, unless=enough)
-            in_vain += int(code > 0)
+            in_vain += int(code > 0 and code != INTERRUPTED)
             if in_vain == _MOST_STARTS_IN_VAIN:
                 raise RuntimeError(f"The run does not go on: {last}; see {self._log}: {self._log.read_text()[-2000:]}")
 
@@ -104,10 +118,11 @@ class Tuner:
             self._process.kill()
             return True
 
-    def interrupt(self) -> None:
-        """Ctrl-C, if it runs."""
+    def interrupt(self, started_before_s: float = math.inf) -> None:
+        """Ctrl-C, once, if it runs and was started before that monotonic time."""
         with self._lock:
-            if self._process is not None:
+            if self._process is not None and self._started_s < started_before_s and not self._is_interrupted:
+                self._is_interrupted = True
                 self._process.send_signal(signal.SIGINT)
 
 

@@ -20,8 +20,14 @@ from tests.remote_board import AdbBoard, RemoteBoard, SshBoard
 
 # How long a fault that waits for its moment, such as a transfer, does so.
 _PATIENCE_S = 20.0
-_LOOK_S = 0.005
+_LOOK_S = 0.02
+# A file is on its way for some milliseconds.
+_FILE_LOOK_S = 0.002
 _AGENT = "agent-"
+
+
+class MissedError(Exception):
+    """There was nothing that the fault could spoil."""
 
 
 @dataclass
@@ -35,6 +41,7 @@ class Scene:
         start_worker: starts a worker of the farm anew.
         over: set when the storm is to end.
         disks: board → its work folder, where that is a file system of its own.
+        turn: of faults that concern everybody.
     """
 
     boards: list[RemoteBoard]
@@ -45,6 +52,7 @@ class Scene:
     start_worker: Callable[[str], None] = lambda name: None
     over: threading.Event = field(default_factory=threading.Event)
     disks: dict[str, Path] = field(default_factory=dict)
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True)
@@ -56,12 +64,16 @@ class Kind:
         hold_s: it lasts between the two.
         fits: whether it can be injected there.
         in_a_kernel: it begins while a kernel is being timed.
+        concerns_all: it concerns every board, so only one of these lasts at a time.
+        starts_again: the tuner is started again after it.
     """
 
     fault: Callable[[Scene, RemoteBoard], AbstractContextManager[None]]
     hold_s: tuple[float, float] = (0.0, 0.0)
     fits: Callable[[Scene, RemoteBoard], bool] = lambda scene, board: True
     in_a_kernel: bool = True
+    concerns_all: bool = False
+    starts_again: bool = False
 
 
 def board_root(board: RemoteBoard) -> Path:
@@ -114,7 +126,9 @@ def _cut_transfer(scene: Scene, board: RemoteBoard) -> Iterator[None]:
     byte_count = scene.chance.randrange(1, 60_000)
     board.proxy.drop_after(Direction.TO_SERVER, byte_count, reset=scene.chance.random() < 0.5)
     until_s = time.monotonic() + _PATIENCE_S
-    while board.proxy.bytes_passed(Direction.TO_SERVER) < sent + byte_count and time.monotonic() < until_s:
+    while board.proxy.bytes_passed(Direction.TO_SERVER) < sent + byte_count:
+        if time.monotonic() > until_s or scene.over.is_set():
+            raise MissedError  # it is yet to happen, and does not count
         time.sleep(_LOOK_S)
     yield
 
@@ -176,8 +190,13 @@ def _changed_host_key(scene: Scene, board: RemoteBoard) -> Iterator[None]:
 
 
 def _start_again(scene: Scene) -> None:
-    """Do what the message asks for once a key is repaired: a device that needed a person is left out until then."""
-    scene.tuner.interrupt()
+    """Do what the message asks for once a key is repaired: a device that needed a person is left out until then.
+
+    One start serves all keys that were repaired before it.
+    """
+    repaired_s = time.monotonic()
+    with scene.turn:
+        scene.tuner.interrupt(started_before_s=repaired_s)
 
 
 @contextlib.contextmanager
@@ -212,26 +231,34 @@ def _garbage(scene: Scene, board: RemoteBoard) -> Iterator[None]:
 def _wrong_checksum(scene: Scene, board: RemoteBoard) -> Iterator[None]:
     """One bit of the next file that arrives is another one, as of a bad memory card."""
     until_s = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < until_s and not scene.over.is_set():
-        for part in sdk_folder(board).glob("s-*/.part-*"):
-            with contextlib.suppress(OSError), part.open("r+b") as file:
-                if first := file.read(1):
-                    file.seek(0)
-                    file.write(bytes([first[0] ^ 1]))
-                    until_s = 0.0
-        time.sleep(_LOOK_S / 5)
+    while not any(_spoil(part) for part in sdk_folder(board).glob("s-*/.part-*")):
+        if time.monotonic() > until_s or scene.over.is_set():
+            raise MissedError
+        time.sleep(_FILE_LOOK_S)
     yield
+
+
+def _spoil(part: Path) -> bool:
+    with contextlib.suppress(OSError), part.open("r+b") as file:
+        if first := file.read(1):
+            file.seek(0)
+            file.write(bytes([first[0] ^ 1]))
+            return True
+    return False
 
 
 @contextlib.contextmanager
 def _crash(scene: Scene, board: RemoteBoard) -> Iterator[None]:
-    _signal_all(programs(board), signal.SIGSEGV)
+    if not (running := programs(board)):
+        raise MissedError
+    _signal_all(running, signal.SIGSEGV)
     yield
 
 
 @contextlib.contextmanager
 def _hang(scene: Scene, board: RemoteBoard) -> Iterator[None]:
-    hanging = programs(board)
+    if not (hanging := programs(board)):
+        raise MissedError
     _signal_all(hanging, signal.SIGSTOP)
     yield
     _signal_all([process for process in hanging if process in programs(board)], signal.SIGCONT)
@@ -260,7 +287,8 @@ def _heat(scene: Scene, board: RemoteBoard) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _killed_tuner(scene: Scene, board: RemoteBoard) -> Iterator[None]:
-    scene.tuner.kill()
+    if not scene.tuner.kill():
+        raise MissedError
     yield
 
 
@@ -299,8 +327,8 @@ KINDS = {
     # Some are longer than a device may be silent.
     "silence": Kind(_silence, (0.1, 14.0)),
     "restart": Kind(_restart, (0.1, 2.0)),
-    "refused key": Kind(_refused_key, (1.0, 4.0), _is_ssh),
-    "changed host key": Kind(_changed_host_key, (1.0, 4.0), _is_ssh),
+    "refused key": Kind(_refused_key, (1.0, 4.0), _is_ssh, starts_again=True),
+    "changed host key": Kind(_changed_host_key, (1.0, 4.0), _is_ssh, starts_again=True),
     "full disk": Kind(_full_disk, (1.0, 6.0), _has_disk),
     "slow link": Kind(_slow_link, (0.5, 3.0)),
     "garbage": Kind(_garbage),
@@ -308,7 +336,7 @@ KINDS = {
     "crash of a kernel": Kind(_crash),
     "hang": Kind(_hang, (1.0, 20.0)),
     "heat": Kind(_heat, (1.0, 5.0)),
-    "killed tuner": Kind(_killed_tuner),
-    "lost worker": Kind(_lost_worker, (0.1, 2.0), _is_farm),
-    "killed scheduler": Kind(_killed_scheduler, (0.1, 2.0), _is_farm),
+    "killed tuner": Kind(_killed_tuner, concerns_all=True),
+    "lost worker": Kind(_lost_worker, (0.1, 2.0), _is_farm, concerns_all=True),
+    "killed scheduler": Kind(_killed_scheduler, (0.1, 2.0), _is_farm, concerns_all=True),
 }

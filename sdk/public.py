@@ -26,13 +26,13 @@ from autotune_loop.search.techniques.technique import Technique as Technique
 from autotune_loop.search.techniques.technique import Tried as Tried
 from autotune_loop.shipping.check_folder import CheckedFolder as CheckedFolder
 from autotune_loop.shipping.ship_manifest import ShipManifest as ShipManifest
+from autotune_loop.specification.measure_options import MeasureOptions as MeasureOptions
 from autotune_loop.specification.objective import Objective as Objective
 from autotune_loop.specification.objective import ObjectiveKind as ObjectiveKind
 from autotune_loop.specification.options import DeviceOptions as DeviceOptions
 from autotune_loop.specification.options import FarmOptions as FarmOptions
 from autotune_loop.specification.options import LearnOptions as LearnOptions
 from autotune_loop.specification.options import Limits as Limits
-from autotune_loop.specification.options import MeasureOptions as MeasureOptions
 from autotune_loop.specification.options import RunOptions as RunOptions
 from autotune_loop.specification.options import SearchOptions as SearchOptions
 from autotune_loop.specification.play_off_options import PlayOffOptions as PlayOffOptions

@@ -96,6 +96,7 @@ class DeviceSession:
     epoch: str = ""
     _transport: Transport | None = None
     _ready: bool = False
+    _is_full: bool = False
     _watch: CanaryWatch | None = None
     _drifted: bool = False
     # Of every reference its time and those of the others; nothing where timing it failed.
@@ -127,6 +128,9 @@ class DeviceSession:
             if not self._ready:
                 if isinstance(self._transport, AgentTransport):
                     self._begin_epoch(self._transport)
+                    if self._is_full:
+                        self._transport.reclaim()
+                        self._is_full = False
                 self._session(Tolerance()).push_inputs()
                 self._ready = True
             return self._transport
@@ -148,6 +152,7 @@ class DeviceSession:
     def _forget_connection(self, error: DeviceError) -> None:
         """After trouble the device is opened anew; what was put there is looked for again."""
         self._ready = False
+        self._is_full |= isinstance(error, DeviceTrouble) and error.kind is TroubleKind.FULL
         self._pushed.clear()
         # Only after a loss of the connection are the reference's outputs sure to be there still.
         if not (isinstance(error, DeviceTrouble) and error.kind in (TroubleKind.LOST, TroubleKind.TIMEOUT)):

@@ -39,7 +39,7 @@ _MOST_TRIES = 12
 _LOST_AGAIN = (TroubleKind.LOST, TroubleKind.TIMEOUT, TroubleKind.PROTOCOL_ERROR)
 _MAY_PASS = (*_LOST_AGAIN, TroubleKind.UNREACHABLE, TroubleKind.FULL, TroubleKind.DRIFTED, TroubleKind.OUTLIER)
 # What is worth waiting for at the start of a run.
-_WAITED_FOR = (*_LOST_AGAIN, TroubleKind.LEASED)
+_WAITED_FOR = (*_LOST_AGAIN, TroubleKind.LEASED, TroubleKind.FULL)
 # The device is not at fault, so these do not count against its health.
 _FAULTLESS = (TroubleKind.LEASED, TroubleKind.OUTLIER)
 # If a device is lost while it times a schedule and is not back after this time, the schedule is blamed.
@@ -114,7 +114,7 @@ class Dispatcher:
     def open(self, stopped: Callable[[], bool]) -> None:
         """Connect to all devices at the same time, and lease them.
 
-        If none can be used, waits for those that are leased, or were reached and lost again, until `stopped`.
+        If none can be used, waits for those that are leased or full, or were reached and lost again, until `stopped`.
 
         Raises:
             DeviceError: no device can be used; this is the first one's trouble.

@@ -50,9 +50,15 @@ class News:
     is_warning: bool = False
 
 
-def quiet_patience_s(patience_s: float, budget_s: float | None) -> float:
-    """How long a run may wait for a quiet machine: as for a lost one, but not for much of its budget."""
-    return patience_s if budget_s is None else min(patience_s, _BUDGET_SHARE * budget_s)
+def quiet_patience_s(patience_s: float, budget_s: float | None, quiet_s: float | None = None) -> float:
+    """How long a run may wait for a quiet machine, but not for much of its budget.
+
+    Args:
+        patience_s: how long it waits for a lost one.
+        quiet_s: what was asked for quiet machines; None for as long as for a lost one.
+    """
+    asked_s = patience_s if quiet_s is None else quiet_s
+    return asked_s if budget_s is None else min(asked_s, _BUDGET_SHARE * budget_s)
 
 
 def causes_while_timing(timings: Sequence[Measurement]) -> frozenset[Cause]:

@@ -81,7 +81,7 @@ def tune(
                 contextlib.closing(_open_executor(context, build_slots, run.farm, listen)) as executor,
             ):
                 budget = RunBudget(run.options.limits.budget_s, started_s)
-                patience_s = run.options.measure.patience_s
+                measure = run.options.measure
                 names = [device.name for device in run.devices]
                 ahead_s = 0.0 if run.farm is None else FARM_AHEAD_S
                 at_once = min(device.at_once for device in run.devices)
@@ -90,11 +90,11 @@ def tune(
                     names,
                     store.database,
                     listen,
-                    patience_s,
+                    measure.patience_s,
                     run.report_health,
                     ahead_s,
                     at_once,
-                    quiet_patience_s(patience_s, budget.budget_s),
+                    quiet_patience_s(measure.patience_s, budget.budget_s, measure.quiet_patience_s),
                 )
                 rounds = Rounds(run, store, context, executor, dispatcher, learner, budget, listen, stop)
                 return rounds.run(started_s)

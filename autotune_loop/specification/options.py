@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from autotune_loop.candidate import TechniqueName
 from autotune_loop.farm.fair_share import RunPriority
+from autotune_loop.specification.measure_options import MeasureOptions
 from autotune_loop.specification.objective import complete_objective
 from autotune_loop.specification.play_off_options import PlayOffOptions
 from devices.timing.measure_settings import KernelInputs
@@ -28,7 +29,6 @@ _LENGTH = "How long"
 _SAMPLING = "How schedules are searched"
 _LEARNING = "How the cost model learns"
 _LIMITS = "Limits of one candidate"
-_MEASURING = "How it is timed"
 
 
 def technique_names(texts: Iterable[str]) -> list[str]:
@@ -160,33 +160,6 @@ class FarmOptions:
             panel=_DEVICE,
         ),
     ] = RunPriority.NORMAL
-
-
-@dataclass(frozen=True)
-class MeasureOptions:
-    """How schedules are timed; times in seconds."""
-
-    patience_s: Annotated[
-        float,
-        above_zero(),
-        Option(
-            "--device-patience",
-            metavar="TIME",
-            help="How long to wait for a device if all are leased or lost, and for one that is too disturbed to become"
-            " quiet (at most a tenth of --budget).",
-            panel=_DEVICE,
-            parse=parse_duration_s,
-            shown="10m",
-        ),
-    ] = 600.0
-    max_time_s: Annotated[
-        float, above_zero(), Option(help="Most seconds to time the calls of a schedule.", panel=_MEASURING)
-    ] = 0.3
-    precision: Annotated[
-        float,
-        above_zero(1),
-        Option(help="Timing ends once the median is known this precisely, as a share of it.", panel=_MEASURING),
-    ] = 0.01
 
 
 @dataclass(frozen=True)

@@ -108,18 +108,43 @@ class AgentTransport:
             return self._opened
 
     def push(self, source: Path, name: str) -> None:
-        """See `Transport.push`; reconnects up to three times when the connection is lost on the way."""
+        """See `Transport.push`; reconnects up to three times when the connection is lost on the way.
+
+        On a full storage it first deletes what is the SDK's own there and nobody's any more.
+        """
         check_name(name)
         with self._operation():
-            for reconnections_left in range(_RECONNECTIONS, -1, -1):
-                try:
-                    self._stay_open()
-                    return self._files.push(source, name)
-                except DeviceTrouble as trouble:
-                    may_pass = trouble.kind.may_pass and not isinstance(trouble, AgentError)
-                    if not may_pass or trouble.kind is TroubleKind.PROTOCOL_ERROR or not reconnections_left:
-                        raise
-            raise AssertionError("the last attempt returns or raises")
+            try:
+                self._push(source, name)
+            except DeviceTrouble as trouble:
+                if trouble.kind is not TroubleKind.FULL:
+                    raise
+                self._reclaim()
+                self._push(source, name)
+
+    def _push(self, source: Path, name: str) -> None:
+        for reconnections_left in range(_RECONNECTIONS, -1, -1):
+            try:
+                self._stay_open()
+                return self._files.push(source, name)
+            except DeviceTrouble as trouble:
+                may_pass = trouble.kind.may_pass and not isinstance(trouble, AgentError)
+                if not may_pass or trouble.kind is TroubleKind.PROTOCOL_ERROR or not reconnections_left:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def reclaim(self) -> None:
+        """Make room: delete the sessions of owners whose lease has ended, and agents of versions that nobody uses.
+
+        Raises:
+            DeviceTrouble: of any kind.
+        """
+        with self._operation():
+            self._stay_open()
+            self._reclaim()
+
+    def _reclaim(self) -> None:
+        self._session.ask("reclaim", [("session", self._name), *self._lease()])
 
     def pull(self, name: str, destination: Path) -> None:
         """See `Transport.pull`."""

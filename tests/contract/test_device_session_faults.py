@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from targets.process.stop_signal import StopSignal
 from targets.toolchain.zig import ZigToolchain
 from tests.contract.conftest import SEARCH_PATH
 from tests.fault_proxy import Direction
-from tests.remote_board import RemoteBoard, adb_board, ssh_board
+from tests.remote_board import RemoteBoard, SshBoard, adb_board, ssh_board
+from tests.small_file_system import small_file_system
 from tests.unit.targets.runner_kernels import compile_kernel
 
 pytestmark = pytest.mark.slow
@@ -102,3 +104,27 @@ def test_a_link_that_drops_under_the_reference_is_looked_at_again(bench: Bench) 
     first = bench.measure()
     assert isinstance(first.result, Measurement) or first.result.reason is MeasureFailureReason.DEVICE, first
     assert isinstance(bench.measure().result, Measurement)
+
+
+def test_storage_that_fills_up_under_the_reference_is_freed_of_what_is_nobodys(
+    bench: Bench, cache: ContentCache, tmp_path: Path
+) -> None:
+    if not isinstance(bench.board, SshBoard):
+        pytest.skip("a phone's storage fills up in transfers only")
+    with small_file_system(tmp_path / "b" / "work", megabytes=16):
+        killed = bench.board.transport(cache, owner="ann@elsewhere", lease_ttl_s=0.3, slot=1)
+        killed.open()
+        killed._connection.end_heartbeat(1.0)
+        (others,) = (tmp_path / "b" / "work").glob("s-*")
+        assert isinstance(bench.measure().result, Measurement)
+        (own,) = bench.sessions
+        (own / "reference_0.raw").unlink()
+        with contextlib.suppress(OSError), (others / "large").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(2**12))
+        check_trouble(bench.measure(), TroubleKind.BROKEN)
+        check_trouble(bench.measure(), TroubleKind.FULL)
+        timing = bench.measure()
+        assert isinstance(timing.result, Measurement) and timing.result.output_checked
+        assert not others.exists() and bench.sessions == [own]
+        bench.device_session.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -354,3 +356,16 @@ def test_closing_is_quiet_and_leaves_nothing(link: SshLink, server: SshdServer) 
     while any(thread.name == "ssh-keep-alive" for thread in threading.enumerate()) or server.sessions():
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
+
+
+def test_a_folder_whose_name_a_shell_takes_for_an_assignment(link: SshLink, tmp_path: Path) -> None:
+    """Relative paths are below the home folder of the server's user."""
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    source = tmp_path / "source"
+    source.write_text('#!/bin/sh\necho "$1 $0"\n')
+    with tempfile.TemporaryDirectory(prefix="PATH=", dir=home) as folder:
+        program = f"{Path(folder).name}/PATH=x/program"
+        link.put(source, program)
+        assert b"".join(link.stream([program, "key=value"])) == f"key=value ./{program}\n".encode()
+        link.get(program, tmp_path / "fetched")
+    assert (tmp_path / "fetched").read_text() == source.read_text()

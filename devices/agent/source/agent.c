@@ -33,6 +33,7 @@ static const struct command COMMANDS[] = {
     {"hash", command_hash, true},
     {"remove", command_remove, true},
     {"clear", command_clear, false},
+    {"reclaim", command_reclaim, true},
 };
 
 /* Otherwise a file opened later would become standard output. */

@@ -28,7 +28,7 @@
 #endif
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNHEARD = 3 };
-enum { MAX_FIELDS = 8192, MAX_REQUEST_BYTES = 1 << 20, MAX_CORES = CPU_SETSIZE };
+enum { MAX_FIELDS = 8192, MAX_REQUEST_BYTES = 1 << 20, MAX_CORES = CPU_SETSIZE, MAX_SLOT = 4095 };
 enum { SHA256_HEX_BYTES = 65, NONCE_BYTES = 17, BOOT_BYTES = 64, OWNER_BYTES = 121 };
 
 struct field {
@@ -74,6 +74,7 @@ uint32_t crc32_of(const void *data, size_t length);
 void sha256_begin(struct sha256 *hash);
 void sha256_add(struct sha256 *hash, const void *data, size_t length);
 void sha256_end(struct sha256 *hash, char hex[SHA256_HEX_BYTES]);
+void sha256_of(const char *text, char hex[SHA256_HEX_BYTES]);
 
 /* request.c. A missing or malformed field ends the program with an error event. */
 const struct request *read_request(const char *word);
@@ -118,6 +119,11 @@ int open_slot_file(int folder, const char *kind, int number);
 bool write_shared_file(int file, const char *text, size_t length);
 
 /* session_folder.c */
+#define MARK_START ".owner-"
+enum { MARK_FOLDER_BYTES = sizeof MARK_START - 1 + 8, MARK_NAME_BYTES = MARK_FOLDER_BYTES + 1 + 16 + 1 };
+/* The name of an empty file in a session, which a full storage has room for, too: it says in which folder of leases its
+ * owner has one, and follows from the slot and the token. */
+void owner_mark(const struct request *request, int slot, const char *token_sha256, char mark[MARK_NAME_BYTES]);
 bool is_file_name(const char *name);
 bool is_part_name(const char *name);
 int open_session(const struct request *request); /* made if missing, with its owner's mark */
@@ -137,6 +143,9 @@ void command_hash(const struct request *request);
 void command_remove(const struct request *request);
 void command_clear(const struct request *request);
 
+/* reclaim.c */
+void command_reclaim(const struct request *request);
+
 /* lease.c */
 int lock_leases(int folder); /* a descriptor; closing it unlocks */
 /* Takes or renews the lease. False, with the owner's lease, when someone else has it. */
@@ -144,6 +153,8 @@ bool hold_lease(const struct slot *slot, bool force, struct lease *lease);
 /* The slot of a request with a token, with its lease; ends the program with a lease error when someone else has it. */
 struct slot need_lease(const struct request *request, struct lease *lease);
 _Noreturn void fail_leased(const struct lease *holder, int number);
+/* Calls `visit` for each lease that has not ended; they are locked meanwhile. */
+void each_lease(const struct request *request, void (*visit)(int, const struct lease *, void *), void *context);
 void command_lease_take(const struct request *request);
 void command_lease_release(const struct request *request);
 void command_lease_show(const struct request *request);

@@ -89,3 +89,10 @@ void sha256_end(struct sha256 *hash, char hex[SHA256_HEX_BYTES]) {
         snprintf(hex + 8 * i, 9, "%08x", (unsigned)hash->state[i]);
     }
 }
+
+void sha256_of(const char *text, char hex[SHA256_HEX_BYTES]) {
+    struct sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, text, strlen(text));
+    sha256_end(&hash, hex);
+}

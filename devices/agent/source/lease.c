@@ -15,7 +15,7 @@
 #define ANDROID_FOLDER "/data/local/tmp"
 #define FOLDER_NAME "halide-autotune-sdk-leases"
 
-enum { LEASE_FILE_BYTES = 1024, MAX_SLOT = 4095 };
+enum { LEASE_FILE_BYTES = 1024 };
 
 static const double LONGEST_TTL_S = 7 * 24 * 3600.0, LOCK_WAIT_S = 5.0;
 
@@ -75,10 +75,7 @@ static struct slot need_slot(const struct request *request) {
     struct slot slot = {.number = (int)need_number(request, "slot", 0, MAX_SLOT),
                         .ttl_s = need_number(request, "ttl_s", 0.1, LONGEST_TTL_S)};
     const char *token = need_hex(request, "token", 16, 128);
-    struct sha256 hash;
-    sha256_begin(&hash);
-    sha256_add(&hash, token, strlen(token));
-    sha256_end(&hash, slot.token_sha256);
+    sha256_of(token, slot.token_sha256);
     snprintf(slot.owner, sizeof slot.owner, "%s", need_field(request, "owner"));
     for (char *c = slot.owner; *c; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
@@ -166,20 +163,29 @@ void command_lease_release(const struct request *request) {
     event_end();
 }
 
-/* lease-show (lease_folder): the leases that have not ended. */
-void command_lease_show(const struct request *request) {
+void each_lease(const struct request *request, void (*visit)(int, const struct lease *, void *), void *context) {
     const int folder = open_lease_folder(request);
     const int lock = lock_leases(folder);
-    event_begin("result");
-    event_open("leases", '[');
     for (int number = 0; number <= MAX_SLOT; number++) {
         struct lease lease;
-        if (!read_lease(folder, number, &lease)) continue;
-        event_open(NULL, '{');
-        event_lease(&lease, number);
-        event_close('}');
+        if (read_lease(folder, number, &lease)) visit(number, &lease, context);
     }
-    event_close(']');
     close(lock);
+    close(folder);
+}
+
+static void show_lease(int number, const struct lease *lease, void *context) {
+    (void)context;
+    event_open(NULL, '{');
+    event_lease(lease, number);
+    event_close('}');
+}
+
+/* lease-show (lease_folder): the leases that have not ended. */
+void command_lease_show(const struct request *request) {
+    event_begin("result");
+    event_open("leases", '[');
+    each_lease(request, show_lease, NULL);
+    event_close(']');
     event_end();
 }

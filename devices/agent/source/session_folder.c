@@ -12,7 +12,7 @@
 #include "agent.h"
 
 enum { MAX_DEPTH = 64, STALE_AFTER_S = 24 * 3600, MAX_NAME_LENGTH = 200 };
-enum { SESSION_NAME_BYTES = 2 + 64 + 1, MARK_NAME_BYTES = 32 };
+enum { SESSION_NAME_BYTES = 2 + 64 + 1 };
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define DIGITS "0123456789"
@@ -29,19 +29,22 @@ static void session_name(const struct request *request, char name[SESSION_NAME_B
     snprintf(name, SESSION_NAME_BYTES, "s-%s", need_hex(request, "session", 1, 64));
 }
 
-/* The name of an empty file, which a full storage has room for, too: it follows from the slot and the lease's token. */
-static void owner_mark(const struct request *request, char mark[MARK_NAME_BYTES]) {
-    static const char *const keys[] = {"lease_folder", "slot", "token"};
-    char hash[SHA256_HEX_BYTES];
-    struct sha256 owner;
-    sha256_begin(&owner);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *value = find_field(request, keys[i]);
-        if (value) sha256_add(&owner, value, strlen(value));
-        sha256_add(&owner, "", 1);
-    }
-    sha256_end(&owner, hash);
-    snprintf(mark, MARK_NAME_BYTES, ".owner-%.16s", hash);
+void owner_mark(const struct request *request, int slot, const char *token_sha256, char mark[MARK_NAME_BYTES]) {
+    char folder[SHA256_HEX_BYTES], owner[SHA256_HEX_BYTES], text[SHA256_HEX_BYTES + 16];
+    const char *path = find_field(request, "lease_folder");
+    sha256_of(path ? path : "", folder);
+    snprintf(text, sizeof text, "%d %s", slot, token_sha256);
+    sha256_of(text, owner);
+    snprintf(mark, MARK_NAME_BYTES, MARK_START "%.8s-%.16s", folder, owner);
+}
+
+/* Of who asks; false for a request without a lease. */
+static bool asking_mark(const struct request *request, char mark[MARK_NAME_BYTES]) {
+    char token_sha256[SHA256_HEX_BYTES];
+    if (!find_field(request, "token") || !find_field(request, "slot")) return false;
+    sha256_of(need_hex(request, "token", 16, 128), token_sha256);
+    owner_mark(request, (int)need_number(request, "slot", 0, MAX_SLOT), token_sha256, mark);
+    return true;
 }
 
 int open_session(const struct request *request) {
@@ -51,8 +54,7 @@ int open_session(const struct request *request) {
     if (!made && errno != EEXIST) fail_io("The session's folder cannot be made");
     const int folder = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) fail_io("The session's folder cannot be opened");
-    if (made) {
-        owner_mark(request, mark);
+    if (made && asking_mark(request, mark)) {
         /* Without it the folder goes once it is stale. */
         const int file = openat(folder, mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (file >= 0) close(file);
@@ -82,8 +84,8 @@ static void remove_below(int folder, const char *name, int depth) {
 void remove_tree(int folder, const char *name) { remove_below(folder, name, 0); }
 
 void remove_old_sessions(const struct request *request, bool others_are_dead) {
-    char mark[MARK_NAME_BYTES], path[SESSION_NAME_BYTES + MARK_NAME_BYTES];
-    owner_mark(request, mark);
+    char mark[MARK_NAME_BYTES], path[SESSION_NAME_BYTES + 1 + MARK_NAME_BYTES];
+    others_are_dead = others_are_dead && asking_mark(request, mark);
     DIR *entries = opendir(".");
     if (!entries) return;
     const time_t now = time(NULL);
@@ -95,7 +97,7 @@ void remove_old_sessions(const struct request *request, bool others_are_dead) {
         const bool abandoned = strncmp(name, "upload-", 7) == 0 || strncmp(name, "request-", 8) == 0;
         if (!session && !abandoned) continue;
         if (fstatat(dirfd(entries), name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        snprintf(path, sizeof path, "%.*s/%s", SESSION_NAME_BYTES, name, mark);
+        if (others_are_dead) snprintf(path, sizeof path, "%.*s/%s", SESSION_NAME_BYTES, name, mark);
         const bool dead = session && others_are_dead && faccessat(dirfd(entries), path, F_OK, 0) == 0;
         if (dead || now - status.st_mtime > STALE_AFTER_S) remove_tree(dirfd(entries), name);
         report_alive();

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
+import threading
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +16,7 @@ from autotune_loop.events import SampleFailed
 from autotune_loop.store.run_database import RunDatabase
 from benchmarks.fault_storm import direct_storm, recovery_table
 from benchmarks.kill_storm import kill_storm
-from benchmarks.killed_tuner import Account, Event, account_of, left_behind
+from benchmarks.killed_tuner import Account, Event, Tuner, account_of, heed_interrupts, left_behind
 from benchmarks.storm_kinds import KINDS
 from sdk.settings import Settings
 from tests.recorded_run_folder import write_run_folder
@@ -79,3 +82,31 @@ def test_files_that_were_not_to_stay_are_found(tmp_path: Path) -> None:
 def test_there_are_all_the_kinds() -> None:
     assert len(KINDS) == 16
     assert sum(kind.in_a_kernel for kind in KINDS.values()) == 14
+    assert [name for name, kind in KINDS.items() if kind.concerns_all] == [
+        "killed tuner",
+        "lost worker",
+        "killed scheduler",
+    ]
+
+
+def test_a_tuner_hears_interrupts_though_a_shell_started_the_storm_in_the_background(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tuner, heard = Tuner(tmp_path, ["no-such-generator.py"], {"PATH": os.defpath}), threading.Event()
+
+    def interrupt() -> None:
+        heard.wait(60.0)
+        tuner.interrupt()
+
+    stop = threading.Thread(target=interrupt)
+    try:
+        heed_interrupts()
+        with pytest.MonkeyPatch.context() as patch:
+            asleep = "import signal, time; print('{}', flush=True); time.sleep(600)"
+            patch.setattr("benchmarks.killed_tuner.sdk_program", lambda: ("-c", asleep))
+            stop.start()
+            code, _ = tuner.run(lambda event: heard.set())
+    finally:
+        heard.set()
+        stop.join()
+        signal.signal(signal.SIGINT, before)
+    assert code == -signal.SIGINT

@@ -31,6 +31,14 @@ def test_a_leased_device_is_waited_for_and_its_holder_is_told_once(
     assert [e.text for e in bench.events if isinstance(e, Notice)] == ["The run waits for a device, 2 min at most."]
 
 
+def test_a_device_without_room_is_waited_for_at_the_start(make_bench: MakeBench) -> None:
+    full = DeviceTrouble(TroubleKind.FULL, "no room", next_step="Free some storage.")
+    bench = make_bench(["a"], always_timed, lambda device, times: full if times < 2 else "boot")
+    assert bench.run(["s0"]) == 0 and bench.devices.opened.count("a") == 3
+    told = [(event.state, event.message) for event in bench.events if isinstance(event, DeviceChanged)]
+    assert told[0] == ("out of service", "no room Free some storage.")
+
+
 def test_patience_ends_with_the_holder_of_the_lease(make_bench: MakeBench) -> None:
     leased = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
     with pytest.raises(DeviceError, match="leased by ann@lab"):

@@ -81,6 +81,8 @@ def test_a_run_does_not_wait_for_much_of_its_budget() -> None:
     assert quiet_patience_s(600.0, None) == 600.0
     assert quiet_patience_s(600.0, 300.0) == 30.0
     assert quiet_patience_s(5.0, 300.0) == 5.0
+    assert quiet_patience_s(600.0, None, 5.0) == 5.0
+    assert quiet_patience_s(5.0, 300.0, 600.0) == 30.0
 
 
 def crowded_watch(patience_s: float = 600.0) -> MachineWatch:

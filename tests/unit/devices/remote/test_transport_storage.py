@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devices.device_trouble import DeviceTrouble, TroubleKind
+from devices.remote.transport import AgentTransport
 from targets.process.content_cache import ContentCache
-from tests.contract.local_device import local_transport
+from tests.contract.local_device import leases_of, local_transport
 from tests.contract.local_link import LocalLink
 from tests.small_file_system import small_file_system
 
@@ -73,3 +75,62 @@ def test_storage_that_a_killed_predecessor_has_filled_is_freed(
     shared.close()
     following.close()
     killed.close()
+
+
+def left_by_another(folder: Path, cache: ContentCache, tmp_path: Path, lease_ttl_s: float, slot: int = 0) -> Path:
+    """What a user who was killed has left there: a large file in a session, whose lease ends after that time."""
+    (tmp_path / "others").write_bytes(os.urandom(2**20 + 2**18))
+    killed = local_transport(folder, cache, owner="ann@elsewhere", lease_ttl_s=lease_ttl_s, slot=slot)
+    killed.open()
+    killed.push(tmp_path / "others", "others")
+    killed._connection.end_heartbeat(1.0)
+    (left,) = folder.glob("work/s-*/others")
+    return left
+
+
+def await_end_of_lease(transport: AgentTransport) -> None:
+    while leases_of(transport):
+        time.sleep(0.05)
+
+
+def test_a_full_storage_is_freed_of_what_is_nobodys(small_storage: Path, cache: ContentCache, tmp_path: Path) -> None:
+    left = left_by_another(small_storage, cache, tmp_path, lease_ttl_s=0.3)
+    old_agent = small_storage / "work" / "agent-0123456789abcdef"
+    old_agent.write_bytes(bytes(1000))
+    (small_storage / "work" / "agent-of-mine").write_bytes(b"not ours")
+    (tmp_path / "big").write_bytes(os.urandom(2**20))
+    transport = local_transport(small_storage, cache)
+    await_end_of_lease(transport)
+    transport.push(tmp_path / "big", "big")
+    assert not left.parent.exists() and not old_agent.exists()
+    assert (small_storage / "work" / "agent-of-mine").exists()
+    transport.remove("big")
+    transport.reclaim()
+    transport.push(tmp_path / "big", "big")
+    transport.close()
+
+
+def test_a_full_storage_keeps_what_somebody_uses(small_storage: Path, cache: ContentCache, tmp_path: Path) -> None:
+    left = left_by_another(small_storage, cache, tmp_path, lease_ttl_s=120.0, slot=1)
+    old_agent = small_storage / "work" / "agent-0123456789abcdef"
+    old_agent.write_bytes(bytes(1000))
+    strangers = small_storage / "work" / "s-0123456789abcdef"
+    strangers.mkdir()
+    (tmp_path / "big").write_bytes(os.urandom(2**20))
+    (tmp_path / "little").write_bytes(b"little")
+    transport = local_transport(small_storage, cache)
+    with pytest.raises(DeviceTrouble) as caught:
+        transport.push(tmp_path / "big", "big")
+    assert caught.value.kind is TroubleKind.FULL
+    assert left.exists() and old_agent.exists() and strangers.exists()
+    transport.push(tmp_path / "little", "little")
+    transport.close()
+
+
+def test_sessions_under_other_leases_are_kept(small_storage: Path, cache: ContentCache, tmp_path: Path) -> None:
+    left = left_by_another(small_storage, cache, tmp_path, lease_ttl_s=120.0)
+    elsewhere = local_transport(small_storage, cache, lease_folder=str(tmp_path / "other leases"))
+    elsewhere.open()
+    elsewhere.reclaim()
+    assert left.exists()
+    elsewhere.close()

@@ -13,13 +13,13 @@ import pytest
 
 from autotune_loop.farm.fair_share import RunPriority
 from autotune_loop.run.result import Outcome, TuneResult
+from autotune_loop.specification.measure_options import MeasureOptions
 from autotune_loop.specification.objective import Objective, ObjectiveKind
 from autotune_loop.specification.options import (
     DeviceOptions,
     FarmOptions,
     LearnOptions,
     Limits,
-    MeasureOptions,
     RunOptions,
     SearchOptions,
 )
@@ -79,7 +79,8 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values, asked = typed(
         "blur.py:blur -t arm64 -p radius=3 -p tiles=true --generator-arg-sets 'a=1;b=2 a=3' -f tuned_blur"
         " --size in=64x48 --size out=60x44 --scalar gain=-1.5 --scalar on=true --input image=photo.npy"
-        " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h --hexagon-sdk-root sdks/4.5"
+        " --input-seed 5 -r pi -r label:lab --inventory lab.toml --device-patience 1h --quiet-patience 20s"
+        " --hexagon-sdk-root sdks/4.5"
         " --incumbent tuned_blur=now.h --objective weighted --device-weight pi=2 --play-off-turns 20"
         " --worst-tolerance 0.01 --parallelism 4 -n 7 -s 16 --budget 10m -b runs/here --seed 9"
         " -w mine.weights --loss rank --epochs 20 --learning-rate 0.01 --pool-factor 3 --random-share 0.5"
@@ -97,7 +98,7 @@ def test_every_option(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         DeviceOptions("arm64", ("pi", "label:lab"), Path("lab.toml"), None, Path("sdks/4.5"), 4),
         FarmOptions("tls://lab", Path("farm"), RunPriority.HIGH),
         KernelInputs(5, {"in": "64x48", "out": "60x44"}, {"gain": "-1.5", "on": "true"}, {"image": Path("photo.npy")}),
-        MeasureOptions(patience_s=3600.0),
+        MeasureOptions(patience_s=3600.0, quiet_patience_s=20.0),
         Limits(7, 600.0, 3, 30.0, 120.0, 4 * 2**30),
         SearchOptions(batch_size=16, pool_factor=3.0, random_share=0.5, diversity=0.0, seed=9),
         LearnOptions("mine.weights", "rank", 20, 0.01, 0.1),
