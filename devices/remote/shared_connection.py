@@ -60,7 +60,12 @@ class SharedConnection:
     @property
     def is_first(self) -> bool:
         """Whether all that had its token before is dead: nobody else has it, and it has taken no lease yet."""
-        return not self.opened and self.claim.token == self.own.token
+        return not self.opened and self.is_alone
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else has the token that it asks with now."""
+        return self.claim.token == self.own.token
 
     def change_over(self) -> None:
         """Give back a lease that was taken by hand and has ended, so that the connection's own can follow at once.

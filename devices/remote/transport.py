@@ -233,8 +233,12 @@ class AgentTransport:
             return max(0.5, until_s - time.monotonic())
 
         self._session.connect()
-        if self._opened is not None:
-            self._session.ask("clear", [("session", self._name)], limit_s=left_s())
+        if self._opened is not None or is_last:
+            fields: list[tuple[str, str]] = [("session", self._name)]
+            if is_last and self._connection.is_alone:
+                # A transport that was closed while the device was silent could not, and a late request makes it anew.
+                fields += [*self._lease(), ("last", "1")]
+            self._session.ask("clear", fields, limit_s=left_s())
         if is_last and self._connection.governor_touched:
             restore = [*self._lease(), ("set", "restore"), ("cores", "")]
             self._session.ask("governor", restore, limit_s=left_s())

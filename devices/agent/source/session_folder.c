@@ -111,10 +111,12 @@ double free_bytes(void) {
     return (double)status.f_bavail * (double)status.f_frsize;
 }
 
-/* clear (session): deletes the session's folder. */
+/* clear (session; and with `last` the lease fields): deletes the session's folder; with `last` all that have had the
+ * token are done, so what any of them has left goes, too. */
 void command_clear(const struct request *request) {
     char name[SESSION_NAME_BYTES];
     session_name(request, name);
     remove_tree(AT_FDCWD, name);
+    if (find_field(request, "last")) remove_old_sessions(request, true);
     reply_done();
 }

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,25 @@ def test_sessions_under_other_leases_are_kept(small_storage: Path, cache: Conten
     elsewhere.reclaim()
     assert left.exists()
     elsewhere.close()
+
+
+def test_the_last_one_deletes_what_others_of_its_connection_could_not(tmp_path: Path, cache: ContentCache) -> None:
+    (tmp_path / "little").write_bytes(b"little")
+    link = LocalLink(tmp_path / "home")
+    first = local_transport(tmp_path / "home", cache, link=link)
+    first.push(tmp_path / "little", "little")
+    second = first.sharing()
+    second.push(tmp_path / "little", "little")
+    strangers = tmp_path / "home" / "work" / "s-0123456789abcdef"
+    strangers.mkdir()
+    ask = second._session.ask
+
+    def unreachable(*asked: Any, **limits: Any) -> Any:
+        raise DeviceTrouble(TroubleKind.LOST, "The device is away.")
+
+    second._session.ask = unreachable  # type: ignore[method-assign]
+    second.close()
+    second._session.ask = ask  # type: ignore[method-assign]
+    assert len(list(strangers.parent.glob("s-*/little"))) == 2
+    first.close()
+    assert list(strangers.parent.glob("s-*")) == [strangers]
