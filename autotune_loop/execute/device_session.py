@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from devices.device import Clock, Device
@@ -328,7 +328,7 @@ class DeviceSession:
         """The result; or why it does not count: the device was not at its usual speed."""
         if self._watch is None or not isinstance(result, Measurement):
             return result
-        if _is_usual(self._watch, result.canary_s, is_paired=result.beside is not None):
+        if self._watch.is_usual(result.canary_s, is_paired=result.beside is not None):
             return result
         self._drifted = True
         drift = self._watch.drift(result.canary_s)
@@ -348,7 +348,7 @@ class DeviceSession:
         if not self._drifted or self._watch is None or not isinstance(self._transport, AgentTransport):
             return
         until_s = time.monotonic() + _COOL_DOWN_LIMIT_S
-        while not _is_usual(self._watch, [self._transport.canary()], is_paired=is_paired):
+        while not self._watch.is_usual([self._transport.canary()], is_paired=is_paired):
             if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
                 self._watch = None
                 self._start_epoch(self.boot)
@@ -381,11 +381,6 @@ def _over_sizes(at_sizes: Mapping[str, Mapping[str, Measurement]]) -> tuple[Meas
     first, *others = at_sizes.values()
     kernels = [kernel for kernel in first if all(kernel in timed for timed in others)]
     return tuple(over_sizes({size: timed[kernel] for size, timed in at_sizes.items()}) for kernel in kernels)
-
-
-def _is_usual(watch: CanaryWatch, canary_s: Sequence[float], *, is_paired: bool) -> bool:
-    """Whether the device was near enough to its usual speed for what was timed alone, or beside another kernel."""
-    return watch.is_same_board(canary_s) if is_paired else watch.is_steady(canary_s)
 
 
 def _time_well(

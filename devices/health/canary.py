@@ -58,3 +58,7 @@ class CanaryWatch:
         """Whether every canary is within the largest change: what is timed beside another kernel counts."""
         changes = (max(time_s / self.baseline_s, self.baseline_s / time_s) for time_s in canary_s)
         return all(change <= LARGEST_CHANGE for change in changes)
+
+    def is_usual(self, canary_s: Sequence[float], *, is_paired: bool) -> bool:
+        """Whether the device was near enough to its usual speed for what was timed alone, or beside another kernel."""
+        return self.is_same_board(canary_s) if is_paired else self.is_steady(canary_s)
