@@ -1,157 +1,34 @@
-"""What follows from a draft: who reads whom, which loops are around a Func, how much of it is computed there."""
+"""What follows from a draft: which loops are around a Func, and how much of it is computed there."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from autotune_loop.draft.model import Draft, LoopKind
-from autotune_loop.draft.names import PipelineNames
+from autotune_loop.draft.model import LoopKind
+from autotune_loop.draft.reads import DraftReads
+from autotune_loop.draft.reads import Site as Site
 from autotune_loop.schedule.directives import Bound, BoundExtent, Fuse, Split
 from autotune_loop.schedule.model import Clone, Wrapper
 from autotune_loop.schedule.values import ROOT, LoopLevel
-from targets.pipeline.shape import FuncShape, LoopShape, ReadDimension, ReadShape, StageShape
+from targets.pipeline.shape import STEP
 
-_STEP = 192
 # What a data-dependent extent counts as.
 _UNKNOWN_EXTENT = 64
 Extents = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Site:
-    """A stage that reads a Func."""
-
-    func: str
-    stage: int
-
-
-@dataclass(frozen=True)
-class DraftStructure:
+class DraftStructure(DraftReads):
     """Derived from one draft; nothing here changes it."""
-
-    draft: Draft
-    names: PipelineNames
-
-    def shape(self, name: str) -> FuncShape | None:
-        """What a Func computes; None for an rfactor's intermediate."""
-        return self._shapes.get(name)
-
-    @cached_property
-    def _shapes(self) -> Mapping[str, FuncShape]:
-        if not self.draft.replacements:
-            return self.names.shapes
-        found = {**self.names.shapes}
-        for name, func in self.draft.funcs.items():
-            if isinstance(func.origin, Wrapper | Clone) and func.origin.of in found:
-                of = found[func.origin.of]
-                found[name] = replace(of, is_output=False)
-                if isinstance(func.origin, Wrapper):
-                    loops = tuple(LoopShape(arg, "pure", n) for arg, n in zip(of.args, of.extents, strict=True))
-                    dimensions = tuple(ReadDimension({arg: _STEP}, 1) for arg in of.args)
-                    reads = (ReadShape(of.name, False, 1, dimensions),)
-                    found[name] = replace(found[name], stages=(StageShape(loops, reads, 1, False, False, False),))
-        return found
-
-    @cached_property
-    def reads(self) -> Mapping[Site, Mapping[str, ReadShape]]:
-        """Stage → the Funcs that it reads, wrappers and clones in the place of what they replace."""
-        if not self.draft.replacements:
-            return {Site(*place): called for place, called in self.names.reads.items()}
-        found = {}
-        for name, shape in self._shapes.items():
-            for index, stage in enumerate(shape.stages):
-                of_stage = {}
-                for read in stage.reads:
-                    if read.is_input or read.name not in self.names.funcs:
-                        continue
-                    of_stage[self._called(self.names.funcs[read.name], name)] = read
-                found[Site(name, index)] = of_stage
-        return found
-
-    def _called(self, func: str, by: str) -> str:
-        """What `by` calls in the place of a Func."""
-        replaced = self.draft.replacements.get(func, ())
-        everybody = [name for name, consumers in replaced if not consumers]
-        for name, consumers in replaced:
-            if by in consumers:
-                return name
-        return everybody[0] if everybody and by != everybody[0] else func
-
-    @cached_property
-    def _readers(self) -> Mapping[str, list[tuple[Site, ReadShape]]]:
-        """Func → the stages that read it directly, and how."""
-        found: dict[str, list[tuple[Site, ReadShape]]] = {}
-        for site, called in self.reads.items():
-            for name, read in called.items():
-                found.setdefault(name, []).append((site, read))
-        return found
-
-    @cached_property
-    def users(self) -> Mapping[str, tuple[Site, ...]]:
-        """Func → the stages that compute with it, through whatever is inlined between."""
-        found: dict[str, tuple[Site, ...]] = {}
-
-        def through(name: str) -> tuple[Site, ...]:
-            if name not in found:
-                found[name] = ()
-                sites: dict[Site, None] = {}
-                for site, _ in self._readers.get(name, ()):
-                    inner = through(site.func) if self.is_inlined(site.func) else (site,)
-                    sites.update(dict.fromkeys(inner))
-                found[name] = tuple(sites)
-            return found[name]
-
-        for name in self.draft.funcs:
-            through(name)
-        return found
-
-    def depends(self, name: str, on: str) -> bool:
-        """Whether a Func needs another one, directly or through others."""
-        return on in self._needed_funcs(name)
-
-    def _needed_funcs(self, name: str) -> frozenset[str]:
-        if name not in self._needs:
-            self._needs[name] = frozenset()
-            called = {each for site, reads in self.reads.items() if site.func == name for each in reads}
-            self._needs[name] = frozenset(called).union(*(self._needed_funcs(each) for each in called))
-        return self._needs[name]
-
-    @cached_property
-    def _needs(self) -> dict[str, frozenset[str]]:
-        return {}
 
     def ordered_loops(self, site: Site) -> tuple[str, ...]:
         """The loops of a stage, before any scheduling, whose iterations have an order; the innermost first."""
         original = self._original(site)
         loops = self._shapes[site.func].stages[site.stage].loops
         return tuple(original[loop.name] for loop in loops if loop.kind == "ordered")
-
-    def is_scatter(self, site: Site) -> bool:
-        """Whether data say where an update adds."""
-        shape = self.shape(site.func)
-        if shape is None or not site.stage or not shape.stages[site.stage].is_associative:
-            return False
-        loops = {loop.name for loop in shape.stages[site.stage].loops}
-        return any(arg not in loops and extent != 1 for arg, extent in zip(shape.args, shape.extents, strict=True))
-
-    def may_have_vectors(self, name: str) -> bool:
-        """Whether the target can compute a Func, with what is inlined into it, in vectors."""
-        return self.names.shape.has_float_vectors or not self._has_floats(name)
-
-    def _has_floats(self, name: str, depth: int = 0) -> bool:
-        stages = self._shapes[name].stages if name in self._shapes else ()
-        if any(stage.has_floats for stage in stages) or depth > 50:
-            return True
-        called = {each for index in range(len(stages)) for each in self.reads.get(Site(name, index), {})}
-        return any(self.is_inlined(each) and self._has_floats(each, depth + 1) for each in called)
-
-    def is_inlined(self, name: str) -> bool:
-        """Whether a Func has no loops of its own."""
-        func = self.draft.funcs[name]
-        return func.is_inlined and len(func.stages) == 1
 
     def around(self, site: Site) -> tuple[LoopLevel, ...]:
         """The loops around a stage's innermost statement, from the inside: its own, then those of consumers."""
@@ -280,7 +157,7 @@ class DraftStructure:
                     extent = min(whole[place], fixed[place])
                 else:
                     moved = sum(abs(slope) * (covered.get(loop, 1) - 1) for loop, slope in dimension.slopes.items())
-                    extent = moved // _STEP + dimension.width
+                    extent = moved // STEP + dimension.width
                 needed[place] = max(needed[place], min(whole[place], extent))
         return tuple(needed)
 
@@ -419,7 +296,7 @@ class DraftStructure:
             if dimension.slopes is None or dimension.width is None:
                 return False
             # Of rounded indices, as `x / 2` and `(x + 1) / 2`, it depends on where how many are needed.
-            rounded = [loop for loop, slope in dimension.slopes.items() if slope % _STEP]
+            rounded = [loop for loop, slope in dimension.slopes.items() if slope % STEP]
             if rounded and (dimension.width != 1 or any(self._covered(site, level).get(r, 1) > 1 for r in rounded)):
                 return False
             if not all(self._is_covered_constantly(site, loop, level) for loop in dimension.slopes):
