@@ -9,7 +9,7 @@ from functools import cached_property
 from autotune_loop.schedule.check import make_identifier
 from autotune_loop.schedule.model import Accessor, DimensionList, Schedule, Variable
 from autotune_loop.schedule.values import OUTERMOST
-from targets.pipeline.shape import FuncShape, PipelineShape, ReadShape
+from targets.pipeline.shape import FuncShape, PipelineShape, ReadShape, StageShape
 
 # What nobody has named: Halide makes a letter and a number of it, which differ between processes.
 _UNNAMED = re.compile(r"[a-z][0-9]+(?:\$[a-z0-9]+)?")
@@ -43,12 +43,14 @@ class PipelineNames:
     def reads(self) -> dict[tuple[str, int], dict[str, ReadShape]]:
         """Identifier of a Func and a stage → the Funcs that the stage reads, by their identifiers."""
         return {
-            (name, index): {
-                self.funcs[read.name]: read for read in stage.reads if not read.is_input and read.name in self.funcs
-            }
+            (name, index): self.read_by(stage)
             for name, shape in self.shapes.items()
             for index, stage in enumerate(shape.stages)
         }
+
+    def read_by(self, stage: StageShape) -> dict[str, ReadShape]:
+        """The Funcs that a stage reads, by their identifiers."""
+        return {self.funcs[read.name]: read for read in stage.reads if not read.is_input and read.name in self.funcs}
 
     @cached_property
     def _variables(self) -> dict[tuple[str, int], tuple[Variable, ...]]:

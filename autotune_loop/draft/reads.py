@@ -52,16 +52,11 @@ class DraftReads:
         """Stage → the Funcs that it reads, wrappers and clones in the place of what they replace."""
         if not self.draft.replacements:
             return {Site(*place): called for place, called in self.names.reads.items()}
-        found = {}
-        for name, shape in self._shapes.items():
-            for index, stage in enumerate(shape.stages):
-                of_stage = {}
-                for read in stage.reads:
-                    if read.is_input or read.name not in self.names.funcs:
-                        continue
-                    of_stage[self._called(self.names.funcs[read.name], name)] = read
-                found[Site(name, index)] = of_stage
-        return found
+        return {
+            Site(name, index): {self._called(func, name): read for func, read in self.names.read_by(stage).items()}
+            for name, shape in self._shapes.items()
+            for index, stage in enumerate(shape.stages)
+        }
 
     def _called(self, func: str, by: str) -> str:
         """What `by` calls in the place of a Func."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from autotune_loop.draft.kept import kept
 from autotune_loop.draft.model import LoopKind
 from autotune_loop.draft.reads import DraftReads
 from autotune_loop.draft.reads import Site as Site
@@ -30,17 +31,9 @@ class DraftStructure(DraftReads):
         loops = self._shapes[site.func].stages[site.stage].loops
         return tuple(original[loop.name] for loop in loops if loop.kind == "ordered")
 
+    @kept
     def around(self, site: Site) -> tuple[LoopLevel, ...]:
         """The loops around a stage's innermost statement, from the inside: its own, then those of consumers."""
-        if site not in self._around:
-            self._around[site] = self._loops_around(site)
-        return self._around[site]
-
-    @cached_property
-    def _around(self) -> dict[Site, tuple[LoopLevel, ...]]:
-        return {}
-
-    def _loops_around(self, site: Site) -> tuple[LoopLevel, ...]:
         func = self.draft.funcs.get(site.func)
         if func is None or site.stage >= len(func.stages):
             return ()
@@ -61,17 +54,9 @@ class DraftStructure(DraftReads):
                 return chain[chain.index(level) :]
         return ()
 
+    @kept
     def around_all_uses(self, name: str) -> tuple[LoopLevel, ...]:
         """The loops around everything that reads a Func, from the inside; the root comes last."""
-        if name not in self._around_uses:
-            self._around_uses[name] = self._loops_around_uses(name)
-        return self._around_uses[name]
-
-    @cached_property
-    def _around_uses(self) -> dict[str, tuple[LoopLevel, ...]]:
-        return {}
-
-    def _loops_around_uses(self, name: str) -> tuple[LoopLevel, ...]:
         sites = self.users.get(name, ())
         if not sites or name not in self._shapes or self._shapes[name].is_output:
             return (ROOT,)
@@ -127,18 +112,9 @@ class DraftStructure(DraftReads):
             self._unsettled.remove(name)
         return self._regions[name]
 
+    @kept
     def region_at(self, name: str, level: LoopLevel | None) -> Extents:
         """How much of a Func one iteration of a loop needs, by argument; None is one point of its consumers."""
-        key = (name, level)
-        if key not in self._regions_at:
-            self._regions_at[key] = self._region_at(name, level)
-        return self._regions_at[key]
-
-    @cached_property
-    def _regions_at(self) -> dict[tuple[str, LoopLevel | None], Extents]:
-        return {}
-
-    def _region_at(self, name: str, level: LoopLevel | None) -> Extents:
         whole = tuple(extent or _UNKNOWN_EXTENT for extent in self._shapes[name].extents)
         if level == ROOT or self._shapes[name].is_output:
             return whole
@@ -187,17 +163,9 @@ class DraftStructure(DraftReads):
             covered[loop] = max(1, math.prod(extents[leaf] for leaf in leaves))
         return covered
 
+    @kept
     def _original(self, site: Site) -> Mapping[str, str]:
         """Halide's names of a stage's loops before any scheduling → the draft's."""
-        if site not in self._originals:
-            self._originals[site] = self._original_loops(site)
-        return self._originals[site]
-
-    @cached_property
-    def _originals(self) -> dict[Site, Mapping[str, str]]:
-        return {}
-
-    def _original_loops(self, site: Site) -> Mapping[str, str]:
         origin = self.draft.funcs[site.func].origin
         of = origin.of if isinstance(origin, Wrapper | Clone) else site.func
         loops = self._shapes[site.func].stages[site.stage].loops

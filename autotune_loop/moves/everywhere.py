@@ -10,7 +10,7 @@ from autotune_loop.draft.edit import loops_of_kind, split, with_factor, with_sta
 from autotune_loop.draft.model import Draft, LoopKind
 from autotune_loop.draft.structure import Site
 from autotune_loop.moves.move import MoveContext
-from autotune_loop.moves.numbers import pick_split
+from autotune_loop.moves.numbers import pick_doubling
 from autotune_loop.schedule.directives import Split
 from autotune_loop.schedule.values import ROOT
 
@@ -23,22 +23,19 @@ _FEWEST_FUNCS = 3
 
 def change_factors_everywhere(context: MoveContext) -> Draft | None:
     """The double or the half of a factor in all Funcs, wherever a loop of that kind is split by it."""
-    found = pick_split(context)
+    found = pick_doubling(context)
     if found is None:
         return None
-    site, made = found
-    assert isinstance(made.factor, int)
+    site, made, factor = found
     kind = context.draft.funcs[site.func].stages[site.stage].kind(made.inner)
-    factor = context.pick([each for each in (made.factor * 2, made.factor // 2) if each > 1])
-    if factor is None:
-        return None
     draft, changed = context.draft, set()
     for name in context.scheduled():
         for index, stage in enumerate(context.draft.funcs[name].stages):
             extents = context.structure.loop_extents(Site(name, index))
             for each in stage.transforms:
-                is_alike = isinstance(each, Split) and each.factor == made.factor and stage.kind(each.inner) is kind
-                if is_alike and isinstance(each, Split) and factor <= extents[each.old]:
+                if not isinstance(each, Split) or each.factor != made.factor:
+                    continue
+                if stage.kind(each.inner) is kind and factor <= extents[each.old]:
                     draft = with_stage(draft, name, index, with_factor(draft.funcs[name].stages[index], each, factor))
                     changed.add(name)
     return draft if len(changed) >= _FEWEST_FUNCS else None

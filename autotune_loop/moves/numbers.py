@@ -19,7 +19,7 @@ _TAILS = (TailStrategy.AUTO, TailStrategy.GUARD_WITH_IF, TailStrategy.ROUND_UP, 
 
 def change_factor(context: MoveContext) -> Draft | None:
     """Another factor for a split: mostly the double or the half, else any that fits."""
-    found = pick_split(context)
+    found = _pick_split(context)
     if found is None:
         return None
     site, made = found
@@ -41,14 +41,10 @@ def change_factor(context: MoveContext) -> Draft | None:
 
 def change_all_factors(context: MoveContext) -> Draft | None:
     """The same change of every split of one factor in a Func: the definition and its updates go together."""
-    found = pick_split(context)
+    found = pick_doubling(context)
     if found is None:
         return None
-    site, made = found
-    assert isinstance(made.factor, int)
-    factor = context.pick([each for each in (made.factor * 2, made.factor // 2) if each > 1])
-    if factor is None:
-        return None
+    site, made, factor = found
     draft = context.draft
     for index, stage in enumerate(draft.funcs[site.func].stages):
         for each in stage.transforms:
@@ -62,7 +58,7 @@ def change_tail(context: MoveContext) -> Draft | None:
 
     Rounding up an output would demand sizes of its callers; rounding up a reduction would change what it computes.
     """
-    found = pick_split(context)
+    found = _pick_split(context)
     if found is None:
         return None
     site, made = found
@@ -83,7 +79,18 @@ def change_tail(context: MoveContext) -> Draft | None:
     return with_stage(context.draft, site.func, site.stage, replace(stage, transforms=transforms))
 
 
-def pick_split(context: MoveContext) -> tuple[Site, Split] | None:
+def pick_doubling(context: MoveContext) -> tuple[Site, Split, int] | None:
+    """A split by a number, and the double or the half of that; None where there is none."""
+    found = _pick_split(context)
+    if found is None:
+        return None
+    site, made = found
+    assert isinstance(made.factor, int)
+    factor = context.pick([each for each in (made.factor * 2, made.factor // 2) if each > 1])
+    return None if factor is None else (site, made, factor)
+
+
+def _pick_split(context: MoveContext) -> tuple[Site, Split] | None:
     """A split by a number; None where there is none."""
     splits: dict[str, list[tuple[Site, Split]]] = {}
     for name in context.scheduled():
