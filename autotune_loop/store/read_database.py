@@ -241,3 +241,12 @@ def calibration_of(*row: Any) -> CalibrationRow:
     times = {name: ReferenceTime(float(m), float(s)) for name, (m, s) in json.loads(times_ms).items()}
     board = BoardFactor(float(factor), float(spread), float(noise), int(schedules), str(furthest))
     return CalibrationRow(int(task_index), str(device), str(epoch), board, times)
+
+
+def shares_row(symbol: object, text: object) -> tuple[str, dict[str, float]]:
+    """A schedule, and the share of each Func, by its name in Halide, of a call's time.
+
+    Raises:
+        ValueError, TypeError, AttributeError: the row is damaged.
+    """
+    return str(symbol), {str(name): float(share) for name, share in json.loads(str(text)).items()}

@@ -19,7 +19,6 @@ from autotune_loop.candidate import Candidate, Measured, Placement, SchedulePoin
 from autotune_loop.events import SampleFailed
 from autotune_loop.run_scale import RunScale
 from autotune_loop.store.board_factor import BoardFactor
-from autotune_loop.store.func_shares import FUNC_SHARES, FUNC_SHARES_SCHEMA, FUNC_SHARES_SQL, shares_row, shares_text
 from autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
 from autotune_loop.store.published import Published
 from autotune_loop.store.read_database import (
@@ -37,9 +36,10 @@ from autotune_loop.store.read_database import (
     scale_row,
     scales_of,
     settled,
+    shares_row,
     timing_of,
 )
-from autotune_loop.store.schema import SCHEMA
+from autotune_loop.store.schema import FUNC_SHARES, FUNC_SHARES_SCHEMA, SCHEMA
 from autotune_loop.store.size_schedules import SIZE_SCHEDULES_SCHEMA, SizeSchedule, size_schedules_row
 from autotune_loop.store.size_schedules import TABLE as SIZE_SCHEDULES
 from autotune_loop.store.size_times import (
@@ -280,12 +280,12 @@ class RunDatabase:
     def add_func_shares(self, symbol: str, shares: Mapping[str, float]) -> None:
         """It was looked where a schedule's time goes: Func, by its name in Halide, and its share; none if unknown."""
         self._rows(FUNC_SHARES_SCHEMA)
-        self._add(FUNC_SHARES, symbol, shares_text(shares))
+        self._add(FUNC_SHARES, symbol, json.dumps(dict(shares)))
 
     def func_shares(self) -> dict[str, dict[str, float]]:
         """Symbol → where the time of that schedule goes, of those that were looked at, in that order."""
         self._rows(FUNC_SHARES_SCHEMA)
-        return dict(self._rows(FUNC_SHARES_SQL, convert=shares_row))
+        return dict(self._rows(f"SELECT symbol, shares FROM {FUNC_SHARES} ORDER BY rowid", convert=shares_row))
 
     def known_schedules(self, task_index: int) -> set[str]:
         """The hashes of every schedule ever chosen for an argument set."""

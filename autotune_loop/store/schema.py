@@ -1,4 +1,4 @@
-"""The tables of `tuning.db` that every run has."""
+"""The tables of `tuning.db` that every run has, and where schedules' time goes, which only some look at."""
 
 from __future__ import annotations
 
@@ -41,3 +41,6 @@ CREATE TABLE IF NOT EXISTS published (
 CREATE TABLE IF NOT EXISTS batches (
     round INTEGER NOT NULL, task INTEGER NOT NULL, stages_s TEXT NOT NULL, at_unix_s REAL NOT NULL);
 """
+FUNC_SHARES = "func_shares"
+FUNC_SHARES_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS {FUNC_SHARES} (symbol TEXT NOT NULL, shares TEXT NOT NULL, at_unix_s REAL NOT NULL)"""
