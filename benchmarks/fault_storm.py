@@ -165,9 +165,19 @@ def _with_leftovers(figures: dict[str, object], boards: Sequence[RemoteBoard], f
         leases = Path(board.place.lease_folder).glob("slot-*")
         left += [f"lease of {board.name}: {lease.read_text()}" for lease in leases if lease.read_text()]
         left += [
-            f"{path} on {board.name}" for path in sdk_folder(board).iterdir() if not path.name.startswith("agent-")
+            f"{path} on {board.name}: {_contents(path)}"
+            for path in sdk_folder(board).iterdir()
+            if not path.name.startswith("agent-")
         ]
     return {**figures, "left behind": left, "passed": figures["passed"] and not left}
+
+
+def _contents(left: Path) -> str:
+    """What lies in a folder and since when, which tells whose it was and when that stopped working in it."""
+    paths = [left, *(sorted(left.rglob("*")) if left.is_dir() else ())]
+    return ", ".join(
+        f"{path.name} {time.strftime('%H:%M:%S', time.localtime(path.lstat().st_mtime))}" for path in paths
+    )
 
 
 def recovery_table(scenes: Sequence[dict[str, object]]) -> str:
@@ -203,15 +213,18 @@ def main() -> int:
     parser.add_argument("--scene", choices=SCENES, action="append", help="default: both")
     parser.add_argument("--minutes", type=float, default=math.inf, help="end each scene's faults after this time")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the scenes' files and logs there")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     heed_interrupts()
     scenes, names = {}, arguments.scene or list(SCENES)
     for name in names:
         faults = arguments.faults // len(names)
-        with tempfile.TemporaryDirectory(prefix="sdk-storm-") as folder:
+        with contextlib.ExitStack() as stack:
+            kept = arguments.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sdk-storm-")))
+            (kept / name).mkdir(parents=True)
             chance, limit_s = random.Random(arguments.seed), arguments.minutes * 60
-            scenes[name] = SCENES[name](Path(folder), faults, chance, read_settings(), limit_s)
+            scenes[name] = SCENES[name](kept / name, faults, chance, read_settings(), limit_s)
     if arguments.json:
         print(json.dumps(scenes, indent=2))
     else:
