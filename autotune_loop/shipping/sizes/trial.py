@@ -1,4 +1,4 @@
-"""A schedule at other sizes than its estimates: does it run, and is its output the plain schedule's?"""
+"""A schedule at other sizes than its estimates: does it run, and is its output another schedule's?"""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from targets.build.executable import Executable, link_executable
 from targets.errors import DeviceError, GeneratorError
 from targets.generator.run import GeneratorFailure
 from targets.process.scratch_folder import scratch_folder
-from targets.schedule.autoschedulers import ScheduleChoice
+from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
 from targets.schedule.plugins import schedule_autoscheduler
 
 _CALL_LIMIT_S = 300.0
 _LIST_LIMIT_S = 60.0
 _REFERENCE_FILE = "size_reference.raw"
-_TUNED, _PLAIN = "tuned", "plain"
+_TUNED, _PLAIN, _OWN = "tuned", "plain", "own"
 # Everything at root, without splits: it takes every size that the algorithm takes.
 _PLAIN_HEADER = """\
 #include "Halide.h"
@@ -47,6 +47,10 @@ inline void apply_schedule_plain(::Halide::Pipeline pipeline, ::Halide::Target t
     }
 }
 """
+_REFERENCES = {
+    _PLAIN: "A plain schedule, with every Func at the root,",
+    _OWN: "The generator's own schedule",
+}
 # What the runner writes before Halide's message.
 _PREAMBLE = re.compile(r"^The runner reports: (?:The call of '\w+' ended with error -?\d+: )?")
 _VERDICTS = {
@@ -78,7 +82,10 @@ def try_sizes(
     *,
     neighbours: bool,
 ) -> TriedSizes:
-    """Call the schedule at every size, and compare with the plain schedule's output at that size.
+    """Call the schedule at every size, and compare with another schedule's output at that size.
+
+    The other one has every Func at the root. Where that cannot run, as with a Func of many gigabytes, it is the
+    generator's own, if there is one.
 
     Raises:
         GeneratorError: a schedule cannot be built.
@@ -113,19 +120,25 @@ def try_sizes(
             for size in sizes:
                 progress(f"trying {size.text}")
                 inputs = replace(session.inputs, sizes=argument_sizes(signature, size), exact_outputs=True)
-                outcomes.append(_try(replace(session, inputs=inputs), executable.path.name, size))
+                outcomes.append(_try(replace(session, inputs=inputs), executable.path.name, _references(proven), size))
     return TriedSizes(signature, tuple(outcomes), len(set(asked)))
 
 
+def _references(proven: ProvenSchedule) -> tuple[str, ...]:
+    """What the schedule is compared with: the first of these that runs."""
+    return (_PLAIN, _OWN) if proven.run.task.schedules_itself else (_PLAIN,)
+
+
 def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Executable, Tolerance]:
-    headers = {
-        _TUNED: proven.header_text,
-        _PLAIN: _PLAIN_HEADER.replace("@COUNT@", str(len(proven.shipped.funcs))),
+    plain = _PLAIN_HEADER.replace("@COUNT@", str(len(proven.shipped.funcs)))
+    choices = {
+        _TUNED: ScheduleChoice(_TUNED, schedule_autoscheduler(proven.header_text, place.compiler)),
+        _PLAIN: ScheduleChoice(_PLAIN, schedule_autoscheduler(plain, place.compiler)),
+        _OWN: ScheduleChoice(OWN_SCHEDULE, None),
     }
     kernels = []
-    for name, header in headers.items():
-        choice = ScheduleChoice(name, schedule_autoscheduler(header, place.compiler))
-        recipe = replace(place.recipe(proven.run, proven.program, choice), function_name=name)
+    for name in (_TUNED, *_references(proven)):
+        recipe = replace(place.recipe(proven.run, proven.program, choices[name]), function_name=name)
         kernels.append(build_kernel(recipe, folder / name))
     executable = link_executable(kernels, place.profile.halide_target, place.tools, folder / "sizes")
     tolerance = pipeline_tolerance(recipe, place.compiler)
@@ -134,18 +147,26 @@ def _build(proven: ProvenSchedule, place: TrialPlace, folder: Path) -> tuple[Exe
     return executable, tolerance
 
 
-def _try(session: Session, executable: str, size: OutputSize) -> SizeOutcome:
-    failure = write_reference(session, executable, _PLAIN, _REFERENCE_FILE, _CALL_LIMIT_S)
-    prefix = (
-        ""
-        if failure is None
-        else "the plain schedule, with every Func at the root, fails there, so nothing can be compared: "
-    )
-    if failure is None:
-        failure = check_output(session, executable, _TUNED, _REFERENCE_FILE, _CALL_LIMIT_S)
+def _try(session: Session, executable: str, references: Sequence[str], size: OutputSize) -> SizeOutcome:
+    verdicts, reasons = [], []
+    for reference in references:
+        failure = write_reference(session, executable, reference, _REFERENCE_FILE, _CALL_LIMIT_S)
+        if failure is None:
+            return _compared(session, executable, size)
+        verdicts.append(_verdict(failure))
+        reasons.append(f"{_REFERENCES[reference]} fails there: {_without_preamble(failure).rstrip('.')}.")
+    return SizeOutcome(size.text, verdicts[0], " ".join(["Its output cannot be compared.", *reasons]))
+
+
+def _compared(session: Session, executable: str, size: OutputSize) -> SizeOutcome:
+    failure = check_output(session, executable, _TUNED, _REFERENCE_FILE, _CALL_LIMIT_S)
     if failure is None:
         return SizeOutcome(size.text, SizeVerdict.ACCEPTED, "")
-    return SizeOutcome(size.text, _verdict(failure), prefix + _PREAMBLE.sub("", failure.message))
+    return SizeOutcome(size.text, _verdict(failure), _without_preamble(failure))
+
+
+def _without_preamble(failure: MeasureFailure) -> str:
+    return _PREAMBLE.sub("", failure.message)
 
 
 def _verdict(failure: MeasureFailure) -> SizeVerdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,9 +27,12 @@ from sdk.project.preparation import Workbench
 from sdk.select.trial_place import open_trial_place
 from sdk.settings import Settings
 from targets.errors import GeneratorError, UsageError
+from targets.generator.program import open_generator
+from targets.generator.reference import parse_generator
 from targets.process.content_cache import ContentCache
-from tests.tuned_run_folder import read_run_schedules
-from tests.unit.autotune_loop.shipping.conftest import SDK_VERSION, ShippedProduct
+from targets.profile.loader import load_profile
+from tests.tuned_run_folder import read_run_schedules, write_tuned_run
+from tests.unit.autotune_loop.shipping.conftest import GENERATORS, SDK_VERSION, ShippedProduct
 
 SIGNATURE = (
     KernelArgument("input", "halide_buffer_t", False, ((0, 1920), (0, 1080), (0, 3))),
@@ -141,3 +145,31 @@ def test_a_schedule_is_tried_on_its_device(
     wrong = replace(proven, header_text=proven.header_text.replace(check, OTHER_RESULT + check))
     tried = try_sizes(wrong, asked[:1], place, lambda step: None, neighbours=False)
     assert tried.outcomes[0].verdict is SizeVerdict.WRONG_OUTPUT and "elements of output differ" in str(tried.outcomes)
+
+
+def test_where_the_plain_schedule_cannot_run_the_generators_own_is_compared_with(
+    sources: GeneratorSources, settings: Settings, tmp_path: Path
+) -> None:
+    generator = GENERATORS / "every_pair.py"
+    program = open_generator(parse_generator(str(generator)), sources.halide, sources.compiler, sources.environment)
+    workbench = Workbench(sources.halide, ContentCache(settings.cache_folder), sources.compiler)
+    with contextlib.closing(program):
+        write_tuned_run(tmp_path, generator, program, load_profile("x86-64"), sources.halide)
+        (run,) = read_run_schedules(tmp_path)
+        place = open_trial_place(run, DeviceOptions(), workbench, settings, lambda step: None)
+        proven = prove_schedule(run, program, sources.compiler, SDK_VERSION)
+        outcomes = {}
+        for schedules_itself in (False, True):
+            tasks = (replace(run.task, schedules_itself=schedules_itself),)
+            record = replace(run.record, spec=replace(run.record.spec, tasks=tasks))
+            tried = try_sizes(
+                replace(proven, run=replace(run, record=record)), [], place, lambda step: None, neighbours=True
+            )
+            outcomes[schedules_itself] = {outcome.size: outcome for outcome in tried.outcomes}
+    uncompared = outcomes[False]["512x384"]
+    assert uncompared.verdict is SizeVerdict.REFUSED
+    assert uncompared.message.startswith(
+        "Its output cannot be compared. A plain schedule, with every Func at the root,"
+    )
+    assert outcomes[True]["512x384"] == SizeOutcome("512x384", SizeVerdict.ACCEPTED, "")
+    assert outcomes[False]["131x67"] == outcomes[True]["131x67"], "both are compared with the plain schedule"
