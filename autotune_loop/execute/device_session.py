@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from devices.device import Clock, Device
 from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.canary import LARGEST_CHANGE, LARGEST_DRIFT, CanaryWatch
+from devices.health.device_speed import DeviceSpeed
 from devices.health.probe import DeviceSense
 from devices.remote.transport import AgentTransport
 from devices.timing.func_times import FuncTimes, time_funcs
@@ -27,10 +27,7 @@ from targets.build.executable import Executable
 from targets.errors import DeviceError
 from targets.process.stop_signal import StopSignal
 
-_BASELINE_CANARIES = 3
 _REFERENCE_TURNS = 3
-_COOL_DOWN_POLL_S = 1.0
-_COOL_DOWN_LIMIT_S = 300.0
 # The largest that the runner takes.
 _LARGEST_LOST_OVER = 1e6
 
@@ -97,8 +94,7 @@ class DeviceSession:
     _transport: Transport | None = None
     _ready: bool = False
     _is_full: bool = False
-    _watch: CanaryWatch | None = None
-    _drifted: bool = False
+    _speed: DeviceSpeed = field(init=False)
     # Of every reference its time and those of the others; nothing where timing it failed.
     _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
@@ -108,6 +104,7 @@ class DeviceSession:
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
+        self._speed = DeviceSpeed(self.device.name)
         self._sizes = sizes_of(self.inputs)
         self._paired = tuple(PairedTiming() for _ in self._sizes)
 
@@ -138,16 +135,27 @@ class DeviceSession:
     def _begin_epoch(self, transport: AgentTransport) -> None:
         boot = transport.open().boot
         if boot != self.boot:
-            self._watch = None
+            self._speed.forget()
             self._start_epoch(boot)
-        if self._watch is None and self.device.has_canary:
-            self._watch = CanaryWatch([transport.canary() for _ in range(_BASELINE_CANARIES)])
-            self._drifted = False
+        if self.device.has_canary:
+            self._speed.begin(transport.canary)
 
     def _start_epoch(self, boot: str) -> None:
         """Times before and after are compared by what the reference takes, which is therefore timed again."""
         self.epoch = f"{boot}/{secrets.token_hex(4)}"
         self._references.clear()
+
+    def _cool_down(self, transport: Transport, stop: StopSignal, *, is_paired: bool) -> None:
+        """Wait for the device's usual speed.
+
+        Raises:
+            DeviceTrouble: it does not come back. What it then has is its usual one.
+        """
+        if isinstance(transport, AgentTransport):
+            trouble = self._speed.cool_down(transport.canary, stop, is_paired=is_paired)
+            if trouble is not None:
+                self._start_epoch(self.boot)
+                raise trouble
 
     def _forget_connection(self, error: DeviceError) -> None:
         """After trouble the device is opened anew; what was put there is looked for again."""
@@ -248,7 +256,7 @@ class DeviceSession:
         with self._turn:
             try:
                 transport = self.open()
-                self._cool_down(stop, is_paired=settings.beside is not None and not self._alone(settings))
+                self._cool_down(transport, stop, is_paired=settings.beside is not None and not self._alone(settings))
                 compared = () if reference is None else self.reference(reference, settings, stop)
                 self._push(transport, executable)
             except DeviceError as error:
@@ -261,7 +269,7 @@ class DeviceSession:
         held_s = time.monotonic() - started
         if isinstance(result, MeasureFailure):
             self._heeded(result)
-        timing = Timing(self._steady(result), held_s, self.epoch, compared, self._alone(settings))
+        timing = Timing(self._speed.judged(result), held_s, self.epoch, compared, self._alone(settings))
         if self.device.clock is Clock.SIMULATED and isinstance(result, Measurement):
             self._simulated[asked] = replace(timing, held_s=0.0)
         return timing
@@ -323,43 +331,6 @@ class DeviceSession:
         if why is None:
             return ""
         return f"{name} times each schedule alone, because the one to time them beside, {other}, fails there: {why}"
-
-    def _steady(self, result: Measurement | MeasureFailure) -> Measurement | MeasureFailure:
-        """The result; or why it does not count: the device was not at its usual speed."""
-        if self._watch is None or not isinstance(result, Measurement):
-            return result
-        if self._watch.is_usual(result.canary_s, is_paired=result.beside is not None):
-            return result
-        self._drifted = True
-        drift = self._watch.drift(result.canary_s)
-        trouble = DeviceTrouble(
-            TroubleKind.DRIFTED,
-            f"{self.device.name} computed {abs(drift):.0%} {'slower' if drift > 0 else 'faster'} than at the start"
-            " while this schedule was timed, so its time does not count.",
-        )
-        return device_failure(result.kernel, self.device.name, trouble, under_way=False)
-
-    def _cool_down(self, stop: StopSignal, *, is_paired: bool) -> None:
-        """After a drift, wait until the device is back at its usual speed, as far as what comes next needs it.
-
-        Raises:
-            DeviceTrouble: it does not come back; a new baseline is taken when the device_session is opened again.
-        """
-        if not self._drifted or self._watch is None or not isinstance(self._transport, AgentTransport):
-            return
-        until_s = time.monotonic() + _COOL_DOWN_LIMIT_S
-        while not self._watch.is_usual([self._transport.canary()], is_paired=is_paired):
-            if time.monotonic() > until_s or stop.wait(_COOL_DOWN_POLL_S):
-                self._watch = None
-                self._start_epoch(self.boot)
-                far = f"a factor of {LARGEST_CHANGE:g}" if is_paired else f"{LARGEST_DRIFT:.0%}"
-                raise DeviceTrouble(
-                    TroubleKind.DRIFTED,
-                    f"{self.device.name} has stayed more than {far} off its usual speed for"
-                    f" {_COOL_DOWN_LIMIT_S:.0f} s.",
-                    next_step="Check its temperature, and what else runs on it.",
-                )
-        self._drifted = False
 
 
 def _of_one_size(settings: MeasureSettings, count: int) -> MeasureSettings:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.execute import device_session as device_session_module
 from autotune_loop.execute.device_session import DeviceSession
 from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
 from autotune_loop.execute.tasks.task import Task
@@ -19,6 +18,7 @@ from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.store.run_database import RunDatabase
 from devices.agent.protocol import Printable
 from devices.device import Clock, Device
+from devices.health import device_speed
 from devices.remote.transport import AgentTransport, OpenedDevice
 from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from devices.timing.measurement import MeasureFailure, Measurement
@@ -165,7 +165,7 @@ def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeRu
 
     def make(slowness: Callable[[float], float]) -> Run:
         board = Board(slowness)
-        monkeypatch.setattr(device_session_module, "time", board)
+        monkeypatch.setattr(device_speed, "time", board)
         device = Device("board", "ssh", "arm64", Clock.WALL, 1, uses_host_cores=False)
         return Run(board, database, DeviceSession(device, lambda: BoardTransport(board), KernelInputs()))
 
