@@ -42,3 +42,13 @@ def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cap
 @pytest.fixture
 def blur(examples: Path) -> Path:
     return examples / "separable_filter.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in, with a file that could be a generator."""
+    for name in ("CACHE", "CONFIG", "PROFILE"):
+        monkeypatch.setenv(f"SDK_{name}_DIR", str(tmp_path / name.lower()))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "blur.py").write_text("")
+    return tmp_path
