@@ -144,6 +144,7 @@ class FarmExecutor:
         this = asyncio.current_task()
         assert this is not None
         self._tasks.add(this)
+        this.add_done_callback(_look_at)
         try:
             return await self._result_of(task, inputs, message)
         except asyncio.CancelledError:
@@ -283,6 +284,12 @@ class FarmExecutor:
         # A worker that does not hear it ends the run by itself, once the scheduler has forgotten this client.
         with contextlib.suppress(*_CONNECTION_LOST):
             told.result(_GOODBYE_S if self._registry.is_heard else _BRIEF_GOODBYE_S)
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Where who asked has cancelled his future, nobody else does, which asyncio would print."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _run_has_ended() -> FarmError:

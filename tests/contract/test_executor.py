@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import shutil
 import subprocess
 import sys
@@ -176,6 +177,17 @@ def test_what_has_not_begun_when_the_run_ends_fails(executor: Executor) -> None:
     executor.close()
     with pytest.raises(FarmError, match="The run has ended"):
         under_way[-1].result(_LIMIT_S)
+
+
+def test_what_nobody_waits_for_any_more_ends_without_a_word(
+    executor: Executor, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor.submit(Nap("board", 0.0)).result(_LIMIT_S)
+    for given_up in [executor.submit(Nap("board", 0.5)) for _ in range(3)]:
+        given_up.cancel()
+    executor.close()
+    gc.collect()
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_a_generator_that_does_not_travel_is_told_so(farm: Farm, tmp_path: Path) -> None:
