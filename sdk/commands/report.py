@@ -171,7 +171,8 @@ def _print_tables(run: RecordedRun) -> None:
     for task in run.tasks:
         newest = list(correlation_by_round(task.samples).values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
-        console.print(f"set {task.task_index + 1}: {count_text(len(task.samples), task.noun)} timed{correlation}")
+        which = f"argument set {task.task_index + 1}: " if len(run.tasks) > 1 else ""
+        console.print(f"{which}{count_text(len(task.samples), task.noun)} timed{correlation}")
         published = _published(run, task.task_index)
         if published is NOTHING:
             console.print("  nothing that the run has published is there", style="bold yellow")
