@@ -50,7 +50,7 @@ def test_the_latest_run_gets_its_page_and_a_table(
     monkeypatch.chdir(run.parents[1])
     assert main(["report", "--line", "by hand=2.5"]) == 0
     said = capsys.readouterr().out
-    assert "harris for arm64" in said and "failed: 1 search: crashed" in said and "batch_" in said
+    assert "harris for arm64\n40 schedules timed" in said and "failed: 1 search: crashed" in said and "batch_" in said
     page = (run / "report.html").read_text()
     assert "by hand" in page and "http://" not in page.partition("<script>")[0]
 
