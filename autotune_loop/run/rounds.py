@@ -216,6 +216,10 @@ class Rounds:
                     return Outcome.INTERRUPTED
                 if self.dispatcher.is_lost:
                     return Outcome.DEVICES_LOST
+                if (
+                    upcoming is None
+                ):  # there was no time for another batch; perhaps this one took less than was expected
+                    upcoming = self._start_build(producer)
         finally:
             if upcoming is not None:
                 self._abandon(upcoming)
@@ -224,11 +228,15 @@ class Rounds:
             text = "The search finds no more new schedules." if is_search else "All parameter sets are timed."
             self.listen(Notice(text))
             return Outcome.EXHAUSTED
-        return Outcome.FINISHED if self._plan.has_time_for_a_batch() else Outcome.BUDGET_SPENT
+        return Outcome.FINISHED if self._next_task() is None else Outcome.BUDGET_SPENT
+
+    def _next_task(self) -> int | None:
+        histories = [state.history for state in self._states]
+        return next_task(histories, self.prepared.options.limits.rounds * len(histories))
 
     def _start_build(self, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
         histories = [state.history for state in self._states]
-        task_index = next_task(histories, self.prepared.options.limits.rounds * len(histories))
+        task_index = self._next_task()
         is_first = not any(history.started for history in histories)
         if task_index is None or not (is_first or self._plan.has_time_for_a_batch()):
             return None
