@@ -9,7 +9,7 @@ from autotune_loop.deadline import Deadline
 from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
 from autotune_loop.play_off.course import PlayOffCourse, Turn
 from autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import Verdict, VerdictReason
+from autotune_loop.play_off.verdict import Verdict, VerdictReason, least_gain_by
 from autotune_loop.specification.objective import Objective
 from devices.timing.measurement import MeasureFailureReason, Measurement, ReshapedOutput
 
@@ -68,6 +68,7 @@ def decide_winner(
             time_turn=timer,
             time_left_s=lambda: deadline.left_s,
             devices=[device.name for device in plan.devices],
+            least_gain=least_gain_by(plan.devices[0].clock),
             tell=lambda count, turn, turns: progress(f"play-off of {count}, turn {turn} of at most {turns}"),
         ).run()
     verdict = result.verdict

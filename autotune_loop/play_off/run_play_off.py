@@ -16,9 +16,10 @@ from autotune_loop.measure.retry_state import MeasureJob
 from autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
 from autotune_loop.play_off.reserve import PlayOffRoom
 from autotune_loop.play_off.times import ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import LEAST_GAIN, sentence
+from autotune_loop.play_off.verdict import least_gain_by, sentence
 from autotune_loop.specification.options import RunOptions
 from autotune_loop.store.run_store import RunStore
+from devices.device import Clock
 from devices.timing.measure_settings import MeasureSettings
 from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from targets.build.executable import Executable, KernelObject
@@ -67,6 +68,7 @@ class RunPlayOff:
 
     Attributes:
         on_timed: called with the seconds that each timing held its device.
+        clock: of the devices.
     """
 
     executor: Executor
@@ -78,6 +80,7 @@ class RunPlayOff:
     listen: Listener
     stop: StopSignal
     on_timed: Callable[[float], None]
+    clock: Clock
 
     def hold(self, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
         """Time the contenders in turns on every device and decide; a contender that fails in any turn is out.
@@ -103,7 +106,7 @@ class RunPlayOff:
             time_left_s=lambda: self.room.deadline.left_s,
             first_look_left_s=lambda: self.room.first_look_by.left_s,
             devices=everywhere,
-            least_gain=LEAST_GAIN if entries.at is None else entries.at.least_gain,
+            least_gain=least_gain_by(self.clock) if entries.at is None else entries.at.least_gain,
             tell=lambda count, turn, turns: self.listen(PlayOff(task_index, count, turn, turns, at)),
         ).run()
         self.dispatcher.forget(executable)

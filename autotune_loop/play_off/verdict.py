@@ -19,12 +19,15 @@ from enum import Enum
 from autotune_loop.play_off.times import means_of_pairs
 from autotune_loop.specification.objective import CONFIDENCE, LOOKS, Objective, ObjectiveKind
 from autotune_loop.store.published import SpeedUp
+from devices.device import Clock
 
 # A gain that is certainly smaller than this is not worth more turns.
 _SMALLEST_GAIN = 0.01
 # A smaller gain does not count, however certain: two copies of one kernel can differ by this much, because the linker
-# put them at different addresses, and without noise any gain would be certain.
+# put them at different addresses.
 LEAST_GAIN = 0.005
+# Without noise any gain would be certain, but the same schedule in another executable differed by up to 0.9 %.
+_LEAST_GAIN_WITHOUT_NOISE = 0.02
 # The error on one side of the interval at one look.
 _TAIL = (1 - CONFIDENCE) / 2 / len(LOOKS)
 
@@ -142,6 +145,11 @@ class Comparison:
     is_won: bool
     is_hopeless: bool
     slower_devices: tuple[str, ...]
+
+
+def least_gain_by(clock: Clock) -> float:
+    """How much less time a challenger must take by that clock, as a share of the baseline's."""
+    return LEAST_GAIN if clock.is_noisy else _LEAST_GAIN_WITHOUT_NOISE
 
 
 def compare_turns(

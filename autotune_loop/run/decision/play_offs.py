@@ -90,6 +90,7 @@ class PlayOffs:
             listen=self.listen,
             stop=self.ending.signal,
             on_timed=self.plan.reserve.add_timing,
+            clock=self.prepared.clock,
         )
 
     def _entries(self, state: TaskState, count: int) -> PlayOffEntries | None:

@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.play_off.verdict import LEAST_GAIN, Comparison, RatioEstimate, compare_turns, estimate_ratio
+from autotune_loop.play_off.verdict import (
+    LEAST_GAIN,
+    Comparison,
+    RatioEstimate,
+    compare_turns,
+    estimate_ratio,
+    least_gain_by,
+)
 from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
+from devices.device import Clock
 
 MEAN = Objective()
 RATIOS = st.integers(-50_000, 50_000).map(lambda number: number / 100_000)
@@ -39,6 +47,13 @@ def test_a_gain_that_is_none_to_speak_of_replaces_nothing() -> None:
     nothing = compared([-0.0045] * 8)
     assert not (nothing.is_faster or nothing.is_won) and nothing.is_hopeless
     assert compared([-0.0055] * 8).is_won
+
+
+@pytest.mark.parametrize("clock", Clock)
+def test_without_noise_a_gain_of_one_per_cent_may_be_where_the_code_lies(clock: Clock) -> None:
+    one_per_cent = compare_turns([{"pi": -0.01}] * 8, Objective(), least_gain_by(clock))
+    assert one_per_cent.is_won is clock.is_noisy
+    assert compare_turns([{"pi": -0.025}] * 8, Objective(), least_gain_by(clock)).is_won
 
 
 @settings(max_examples=40, deadline=None)
