@@ -216,9 +216,8 @@ class Rounds:
                     return Outcome.INTERRUPTED
                 if self.dispatcher.is_lost:
                     return Outcome.DEVICES_LOST
-                if (
-                    upcoming is None
-                ):  # there was no time for another batch; perhaps this one took less than was expected
+                if upcoming is None:
+                    # There was no time for another one, but this one may have taken less than was planned.
                     upcoming = self._start_build(producer)
         finally:
             if upcoming is not None:
