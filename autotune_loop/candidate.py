@@ -27,6 +27,8 @@ class TechniqueName(StrEnum):
     EVOLUTION = "evolution"
     # Many moves away from them, on a model.
     ANNEALING = "annealing"
+    # Their numbers, one after the other and together.
+    PATTERN = "pattern"
 
 
 class Origin(Enum):
@@ -42,6 +44,7 @@ class Origin(Enum):
     SKETCH = "sketch"
     EVOLUTION = "evolution"
     ANNEALING = "annealing"
+    PATTERN = "pattern search"
     PLUG_IN = "plug-in"
 
     @property
@@ -109,7 +112,11 @@ def technique_of(point: Point) -> str:
     """The name of the technique that found a schedule."""
     if not isinstance(point, SchedulePoint):
         return TechniqueName.SAMPLING
-    named = {Origin.EVOLUTION: TechniqueName.EVOLUTION, Origin.ANNEALING: TechniqueName.ANNEALING}
+    named = {
+        Origin.EVOLUTION: TechniqueName.EVOLUTION,
+        Origin.ANNEALING: TechniqueName.ANNEALING,
+        Origin.PATTERN: TechniqueName.PATTERN,
+    }
     return point.plug_in or named.get(point.origin, TechniqueName.SKETCHES)
 
 

@@ -103,6 +103,12 @@ class Mutation:
                 done.append(name)
         return None if newest.draft == parent else Child(newest.draft, tuple(done))
 
+    def changed(self, parent: Draft, made: Draft) -> Draft | None:
+        """A draft that was made of the parent otherwise, repaired; None if it is the same or does far more work."""
+        of = self._followed(parent)
+        found = self._accepted(made, of, [of])
+        return None if found is None else found.draft
+
     def crossed(self, parent: Draft, other: Draft, source: Random) -> Child | None:
         """A child with a part of another parent."""
         into, of_other = self._followed(parent), self._followed(other)

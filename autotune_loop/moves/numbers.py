@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autotune_loop.draft.edit import with_factor, with_stage
+from autotune_loop.draft.factors import largest_factor
 from autotune_loop.draft.model import Draft, LoopKind
 from autotune_loop.draft.structure import Site
 from autotune_loop.moves.move import MoveContext
@@ -12,8 +13,6 @@ from autotune_loop.schedule.directives import Split
 from autotune_loop.schedule.values import TailStrategy
 
 _FACTORS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 512)
-_LARGEST_VECTOR = 64
-_LARGEST_UNROLLED = 16
 _TAILS = (TailStrategy.AUTO, TailStrategy.GUARD_WITH_IF, TailStrategy.ROUND_UP, TailStrategy.SHIFT_INWARDS)
 
 
@@ -24,15 +23,11 @@ def change_factor(context: MoveContext) -> Draft | None:
         return None
     site, made = found
     stage = context.draft.funcs[site.func].stages[site.stage]
-    extent, kind = context.structure.loop_extents(site)[made.old], stage.kind(made.inner)
-    largest = extent
-    if kind is LoopKind.VECTORIZED:
-        largest = min(extent, _LARGEST_VECTOR)
-    elif kind is LoopKind.UNROLLED:
-        largest = min(extent, _LARGEST_UNROLLED)
+    extent, largest = context.structure.loop_extents(site)[made.old], largest_factor(context.structure, site, made)
     assert isinstance(made.factor, int)
     near = [made.factor * 2, made.factor // 2]
-    choices = near if context.source.random() < 0.5 or kind is LoopKind.VECTORIZED else [*_FACTORS, extent]
+    is_vector = stage.kind(made.inner) is LoopKind.VECTORIZED
+    choices = near if context.source.random() < 0.5 or is_vector else [*_FACTORS, extent]
     factor = context.pick([each for each in choices if 1 < each <= largest and each != made.factor])
     return (
         None if factor is None else with_stage(context.draft, site.func, site.stage, with_factor(stage, made, factor))

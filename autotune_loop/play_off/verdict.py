@@ -21,11 +21,9 @@ from autotune_loop.specification.objective import CONFIDENCE, LOOKS, Objective, 
 from autotune_loop.store.published import SpeedUp
 from devices.device import Clock
 
-# A gain that is certainly smaller than this is not worth more turns.
-_SMALLEST_GAIN = 0.01
-# A smaller gain does not count, however certain: two copies of one kernel can differ by this much, because the linker
-# put them at different addresses.
-LEAST_GAIN = 0.005
+# A smaller gain does not count, however certain: two copies of one kernel can differ by nearly as much, because the
+# linker put them at different addresses.
+LEAST_GAIN = 0.01
 # Without noise any gain would be certain, but the same schedule in another executable differed by up to 0.9 %.
 _LEAST_GAIN_WITHOUT_NOISE = 0.02
 # The error on one side of the interval at one look.
@@ -169,8 +167,7 @@ def compare_turns(
         limit = 1 + objective.worst_tolerance
         slower = tuple(device for device, ratio in by_device.items() if ratio.high > limit)
     is_faster = estimate.high < 1 - least_gain
-    surely_too_little = estimate.low > 1 - max(least_gain, _SMALLEST_GAIN)
-    no_gain = (estimate.ratio >= 1 and len(turns) > LOOKS[0]) or surely_too_little
+    no_gain = (estimate.ratio >= 1 and len(turns) > LOOKS[0]) or estimate.low > 1 - least_gain
     surely_slower = any(by_device[device].low > 1 + objective.worst_tolerance for device in slower)
     return Comparison(
         estimate=estimate,

@@ -49,6 +49,7 @@ _ORIGINS: dict[str, Origin] = {
     TechniqueName.SKETCHES: Origin.SKETCH,
     TechniqueName.EVOLUTION: Origin.EVOLUTION,
     TechniqueName.ANNEALING: Origin.ANNEALING,
+    TechniqueName.PATTERN: Origin.PATTERN,
 }
 _MOVES_OF_IN_USE = ((Origin.INCUMBENT.value,), (Origin.OWN_SCHEDULE.value,))
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is

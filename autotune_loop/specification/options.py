@@ -246,8 +246,8 @@ class SearchOptions:
             metavar="NAMES",
             help="How schedules are found: sampling (Halide's own search), sketches (the generator's own schedule, and"
             " rules of the trade), evolution (children of the fastest), annealing (chains of changes that a model"
-            " expects to be faster), or what installed packages have; several by commas. What finds more gets more of"
-            " the time.",
+            " expects to be faster), pattern (steps of the numbers of the fastest), or what installed packages have;"
+            " several by commas. What finds more gets more of the time.",
             panel=_SAMPLING,
             parse=technique_names,
         ),

@@ -139,8 +139,8 @@ class SshLink:
             raise TimeoutError
         _check_ended_well(connection, channel)
         if channel.exit_status != 0:
-            complaint = channel.recv_stderr(_COMPLAINT_BYTES) if channel.recv_stderr_ready() else b""
-            raise transfer_failure(self._name, path, complaint)
+            # A server may tell that a command has ended before it passes on what the command said.
+            raise transfer_failure(self._name, path, channel.recv_stderr(_COMPLAINT_BYTES))
 
     @contextlib.contextmanager
     def _started(self, connection: SshConnection, command: str, program: str, combine: bool = True) -> Iterator[Any]:

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from autotune_loop.candidate import TechniqueName
 from autotune_loop.search.techniques.annealing import Annealing
 from autotune_loop.search.techniques.evolution import Evolution
+from autotune_loop.search.techniques.pattern import PatternSearch
 from autotune_loop.search.techniques.starts import Starts
 from autotune_loop.search.techniques.technique import Technique
 from targets.errors import UsageError
@@ -27,6 +28,7 @@ def load_techniques(names: Iterable[str]) -> Mapping[str, Technique]:
         TechniqueName.SKETCHES: Starts(),
         TechniqueName.EVOLUTION: Evolution(),
         TechniqueName.ANNEALING: Annealing(),
+        TechniqueName.PATTERN: PatternSearch(),
     }
     return {name: built_in.get(name) or _plug_in(name) for name in names if name != TechniqueName.SAMPLING}
 

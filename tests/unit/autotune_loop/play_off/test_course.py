@@ -152,7 +152,7 @@ def test_of_many_equal_contenders_none_wins() -> None:
 def test_the_default_stays_with_a_reason() -> None:
     slower = held(Bench({"pi": {"default": 1.0, "a": 1.2, "b": 1.3}})).verdict
     assert slower.winner == "default" and slower.reason is VerdictReason.NOT_FASTER and slower.turns == LOOKS[0]
-    assert slower.message.startswith("The default stays: no schedule is over 0.5 % faster; the best, a, is 0.8")
+    assert slower.message.startswith("The default stays: no schedule is over 1 % faster; the best, a, is 0.8")
     unsure = held(Bench({"pi": {"default": 1.0, "a": 0.97, "b": 1.3}}, noise=0.25, seed=5)).verdict
     assert unsure.winner == "default" and unsure.reason in (VerdictReason.NOT_PROVEN, VerdictReason.NOT_FASTER)
 
@@ -162,7 +162,7 @@ def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing(time_s: fl
     bench = Bench({"qemu": {"default": 1.0, "a": time_s}}, noise=0.0)
     verdict = held(bench, ("default", "a")).verdict
     assert (verdict.winner, verdict.reason, verdict.turns) == ("default", VerdictReason.NOT_FASTER, LOOKS[0])
-    told = f"The default stays: no schedule is over 0.5 % faster; the best, a, is {1 / time_s:.3f} times"
+    told = f"The default stays: no schedule is over 1 % faster; the best, a, is {1 / time_s:.3f} times"
     assert verdict.message.startswith(told)
 
 
@@ -211,7 +211,7 @@ def test_a_gain_that_may_be_too_small_is_not_proven() -> None:
     verdict = decided_after_one_look(bench)
     assert verdict.estimate is not None and 1 - verdict.estimate.low > LEAST_GAIN and verdict.estimate.high < 1
     assert (verdict.winner, verdict.reason) == ("default", VerdictReason.NOT_PROVEN)
-    assert "8 turns do not show with 95 % confidence that a is over 0.5 % faster; it is 1.0" in verdict.message
+    assert "8 turns do not show with 95 % confidence that a is over 1 % faster; it is 1.0" in verdict.message
 
 
 def test_an_incumbent_is_what_must_be_beaten_and_the_default_is_timed_beside_it() -> None:

@@ -47,7 +47,7 @@ from tests.run_specs import make_record, make_spec, make_task
 from tests.scripted_executor import ScriptedExecutor
 
 NAME = "separable_filter"
-SAMPLING, SKETCHES, EVOLUTION, ANNEALING = TechniqueName
+SAMPLING, SKETCHES, EVOLUTION, ANNEALING, PATTERN = TechniqueName
 WORK = BatchInProgress(1, 0)
 
 
@@ -133,7 +133,8 @@ def points(candidates: list[Candidate]) -> list[SchedulePoint]:
 
 def test_techniques_that_were_asked_for_are_used_with_evolution_last(make: Make) -> None:
     assert make("evolution,sampling,sketches").proposals.techniques(0) == (SAMPLING, SKETCHES, EVOLUTION)
-    assert make("evolution,annealing,sketches").proposals.techniques(0) == (SKETCHES, ANNEALING, EVOLUTION)
+    asked = make("evolution,pattern,annealing,sketches").proposals
+    assert asked.techniques(0) == (SKETCHES, ANNEALING, PATTERN, EVOLUTION)
 
 
 @pytest.mark.parametrize("left", [{"gpu": object()}, {"space": object()}, {"technique": "sampling"}])

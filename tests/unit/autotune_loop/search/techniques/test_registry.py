@@ -39,7 +39,7 @@ def test_an_unknown_name_says_which_there_are(install: Install) -> None:
     install("lab_b:Lab", "")
     with pytest.raises(UsageError, match="no technique 'evolutoin'; the nearest is 'evolution'") as caught:
         load_techniques(["evolutoin"])
-    assert "sampling, sketches, evolution, annealing, lab" in caught.value.next_step
+    assert "sampling, sketches, evolution, annealing, pattern, lab" in caught.value.next_step
 
 
 @pytest.mark.parametrize(
