@@ -5,9 +5,9 @@
 An example is tuned again and again, first on the machine as it is, then with other load that keeps every core busy half
 of the time. After each run, on the quiet machine, everything that it timed is settled: three turns for each schedule
 beside the winner, then 30 turns for the winner, whatever was announced as the best so far, and the best eight of the
-others. Printed: the winner's time as a multiple of the best one's, in 30 further turns; how many winners are within 3 %
-of it (goal: nine of ten); how many of the announced ranges have the settled time of what was announced (goal: 95 %);
-how far announced times were off; and schedules timed a minute.
+others. Printed: the winner's time as a multiple of the best one's, in 30 further turns, and how far the run let the
+best one come; how many winners are within 3 % of it (goal: nine of ten); how many of the announced ranges have the
+settled time of what was announced (goal: 95 %); how far announced times were off; and schedules timed a minute.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import json
 import math
 import os
 import random
+import sqlite3
 import statistics
 import sys
 import tempfile
@@ -82,6 +83,7 @@ class Chosen:
 
     Attributes:
         regret: the winner's time as a multiple of the best one's.
+        reached: how far the run let the best one come: timed once, raced, or in the play-off.
         announced: for each best so far, its announced over its settled time, and whether that is in the range.
     """
 
@@ -89,6 +91,7 @@ class Chosen:
     winner: str
     best: str
     regret: float
+    reached: str
     announced: Sequence[tuple[float, bool]]
     confirmed: bool
     samples: int
@@ -109,7 +112,8 @@ def main() -> int:
             chosen = tune_and_settle(bench, arguments.name, load, number, arguments.budget_s)
             runs.append(chosen)
             print(
-                f"{load:8}{chosen.winner:18}{chosen.regret:6.3f}× {chosen.best:18}{chosen.samples:5} timed,"
+                f"{load:8}{chosen.winner:18}{chosen.regret:6.3f}× {chosen.best:18}{chosen.reached:10}"
+                f"{chosen.samples:5} timed,"
                 f"{sum(inside for _, inside in chosen.announced):3} of {len(chosen.announced)} ranges right"
                 f"{'' if chosen.confirmed else ', unconfirmed'}",
                 flush=True,
@@ -148,7 +152,16 @@ def tune_and_settle(bench: Bench, name: str, load: str, number: int, budget_s: f
             for sample, ms, between in kept.announced
         ]
         samples = result.totals.samples_timed
-        return Chosen(load, winner, best, regret, announced, result.best.confirmed, samples, duration_s)
+        reached = how_far(folder / "run" / "tuning.db", kept.objects[best].name)
+        return Chosen(load, winner, best, regret, reached, announced, result.best.confirmed, samples, duration_s)
+
+
+def how_far(database: Path, symbol: str) -> str:
+    """The last stage of a run in which a schedule was timed."""
+    with contextlib.closing(sqlite3.connect(database)) as opened:
+        rows = opened.execute("SELECT DISTINCT purpose FROM measurements WHERE symbol = ?", (symbol,))
+        purposes = {purpose for (purpose,) in rows}
+    return next(purpose for purpose in ("play-off", "race", "sample") if purpose in purposes)
 
 
 def settle(executable: Executable, kept: Kept, winner: str) -> dict[str, float]:
