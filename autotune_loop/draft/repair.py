@@ -173,13 +173,20 @@ def _stage(structure: DraftStructure, site: Site, stage: StageDraft, alike: Sequ
         each
         for each in stage.also
         if not (isinstance(each, ComputeWith) and not _may_go_with(structure, site, each))
-        and not (isinstance(each, Prefetch) and each.at not in stage.order)
+        and not (isinstance(each, Prefetch) and not _may_be_fetched(structure.draft, stage, each))
     )
     if any(isinstance(each, Atomic) for each in also):
         # Once is enough: parents may both have had it.
         atomic = [each for each in also if isinstance(each, Atomic)][:1]
         also = (*(each for each in also if not isinstance(each, Atomic)), *atomic)
     return replace(stage, kinds=kinds, also=also)
+
+
+def _may_be_fetched(draft: Draft, stage: StageDraft, directive: Prefetch) -> bool:
+    """Whether the loop is there, and what is fetched is in memory."""
+    source = draft.funcs.get(directive.source.identifier)
+    is_input = any(each.identifier == directive.source.identifier for each in draft.parameters)
+    return directive.at in stage.order and (is_input if source is None else not source.is_inlined)
 
 
 def _may_go_with(structure: DraftStructure, site: Site, directive: ComputeWith) -> bool:
