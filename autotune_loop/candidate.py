@@ -121,7 +121,9 @@ def technique_of(point: Point) -> str:
 
 
 def found_by(point: Point) -> str:
-    """What found a schedule, as reports tell it."""
+    """What found a schedule, as reports tell it: a sample of Halide's search is chosen by a model, not at random."""
+    if point.origin is Origin.RANDOM:
+        return TechniqueName.SAMPLING
     return (point.plug_in if isinstance(point, SchedulePoint) else "") or point.origin.value
 
 

@@ -48,10 +48,15 @@ class Clock(Enum):
 
     @property
     def label(self) -> str:
-        """What follows a number; empty for real time on a real device."""
+        """What follows a number that stands alone; empty for real time on a real device."""
         if self is Clock.CYCLES:
             return " (DSP cycles as ns)"
         return "" if self is Clock.WALL else f" ({self.words})"
+
+    @property
+    def mark(self) -> str:
+        """What follows each number where `words` are said once; empty for real time on a real device."""
+        return {Clock.WALL: "", Clock.CYCLES: " dsp", Clock.EMULATED: " emul", Clock.SIMULATED: " sim"}[self]
 
     @classmethod
     def words_of(cls, recorded: str) -> str:

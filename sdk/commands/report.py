@@ -165,9 +165,11 @@ def _print_tables(run: RecordedRun) -> None:
     from sdk.display.published_rows import LABEL_WIDTH, published_rows, size_schedule_rows
 
     console = make_console()
-    label = Clock(run.clock).label
+    clock = Clock(run.clock)
     spec = run.record.spec
     console.print(f"{generator_names(spec.tasks)} for {spec.profile.name}", style="bold")
+    if clock is not Clock.WALL:
+        console.print(f"All times are {clock.words}.", style="" if clock.is_device_time else "bold yellow")
     for task in run.tasks:
         newest = list(correlation_by_round(task.samples).values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""
@@ -178,7 +180,10 @@ def _print_tables(run: RecordedRun) -> None:
             console.print("  nothing that the run has published is there", style="bold yellow")
             continue
         at_sizes = _at_sizes(run, task.task_index)
-        for row_label, text, style in (*published_rows(published, label, ""), *size_schedule_rows(at_sizes, label)):
+        for row_label, text, style in (
+            *published_rows(published, clock.mark, ""),
+            *size_schedule_rows(at_sizes, clock.mark),
+        ):
             line = f"  {row_label:{LABEL_WIDTH}}{text}"
             console.print(line, style=style, soft_wrap=True, highlight=False, markup=False)
         if published.parameters:
@@ -191,7 +196,7 @@ def _print_tables(run: RecordedRun) -> None:
             spread = f"{100 * sample.spread_ms / sample.median_ms:.1f} %"
             one = sample.candidate
             origin = found_by(one.point)
-            time = time_text(sample.median_ms)
+            time = time_text(sample.median_ms, clock.mark)
             table.add_row(
                 set_text(one.parameters) or one.sample, time, str(sample.processes), spread, origin, sample.device
             )

@@ -72,15 +72,15 @@ def _run_lines(event: RunStarted) -> list[str]:
 
 
 def _improved_line(event: BestImproved, progress: RunProgress) -> str:
-    label = Clock(event.clock).label
+    mark = Clock(event.clock).mark
     between = "" if event.range_ms is None else f", {range_text(event.range_ms)}"
-    line = f"best {time_text(event.median_ms, label)} ({timings_text(event.timings)}{between})"
+    line = f"best {time_text(event.median_ms, mark)} ({timings_text(event.timings)}{between})"
     if event.default_ms is None:
         line += ", the default is not timed"
     elif event.median_ms == event.default_ms:
         line += ", the default schedule"
     else:
-        default = time_text(event.default_ms, label)
+        default = time_text(event.default_ms, mark)
         line += f", {speed_up_text(event.default_ms / event.median_ms)} as the default ({default})"
     which = set_text(event.parameters) or event.sample
     return f"{line}; {which}{_argset(event.task_index, progress)}"
@@ -101,8 +101,8 @@ def _batch_line(event: BatchDone, progress: RunProgress) -> str:
     parts = [f"{name}: {event.measured} timed, {event.failed} failed"]
     if record.best_ms is not None and record.median_ms is not None:
         clock = progress.started.clock if progress.started is not None else Clock.WALL.value
-        label = Clock(clock).label
-        parts.append(f"fastest timing {time_text(record.best_ms, label)}, median {time_text(record.median_ms, label)}")
+        mark = Clock(clock).mark
+        parts.append(f"fastest timing {time_text(record.best_ms, mark)}, median {time_text(record.median_ms, mark)}")
     if record.rank_correlation is not None:
         parts.append(f"rank correlation with the prediction {record.rank_correlation:.2f}")
     stages = [f"{k} {duration_text(s)}" for k, s in event.stages_s.items() if s >= _TELLING_STAGE_S]

@@ -110,22 +110,22 @@ def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
 
 def _standings(progress: RunProgress, started: RunStarted, most: int, width: int) -> list[RenderableType]:
     """Return two lines for one argument set, or a line each for several, up to the one that is being timed."""
-    label = Clock(started.clock).label
+    mark = Clock(started.clock).mark
     if started.length.tasks == 1:
         standing = progress.standings.get(0, Standing())
-        default = "not timed yet" if standing.default_ms is None else time_text(standing.default_ms, label)
-        return [_line("default", default), _best_line(standing, label, width)]
+        default = "not timed yet" if standing.default_ms is None else time_text(standing.default_ms, mark)
+        return [_line("default", default), _best_line(standing, mark, width)]
     measured = progress.stages.get("measure")
     newest = measured.task_index if measured is not None else 0
     first = max(0, newest - most + 1)
     shown = range(first, min(started.length.tasks, first + most))
-    return [_argset_line(index, progress.standings.get(index, Standing()), label) for index in shown]
+    return [_argset_line(index, progress.standings.get(index, Standing()), mark) for index in shown]
 
 
-def _best_line(standing: Standing, label: str, width: int) -> Text:
+def _best_line(standing: Standing, mark: str, width: int) -> Text:
     if standing.best_ms is None:
         return _line("best", "nothing timed yet")
-    line = _line("best", "").append(time_text(standing.best_ms, label), "bold").append("  ")
+    line = _line("best", "").append(time_text(standing.best_ms, mark), "bold").append("  ")
     between = "" if standing.best_range_ms is None else f", {range_text(standing.best_range_ms)}"
     timings = f"{timings_text(standing.best_timings)}{between}"
     if standing.speed_up is not None and standing.speed_up <= 1:
@@ -138,11 +138,11 @@ def _best_line(standing: Standing, label: str, width: int) -> Text:
     return line.append_text(place) if line.cell_len + place.cell_len <= width else line
 
 
-def _argset_line(index: int, standing: Standing, label: str) -> Text:
+def _argset_line(index: int, standing: Standing, mark: str) -> Text:
     text = _line(f"set {index + 1}", "")
     if standing.best_ms is None:
         return text.append("nothing timed yet")
-    text.append(time_text(standing.best_ms, label), "bold")
+    text.append(time_text(standing.best_ms, mark), "bold")
     gain = "" if standing.speed_up is None else f"  {speed_up_text(standing.speed_up)}"
     return text.append(gain, "bold green")
 

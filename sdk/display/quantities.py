@@ -7,17 +7,17 @@ import datetime
 _ROUNDED_TO_ONE_SECOND_S = 10.0
 
 
-def time_text(time_ms: float, clock_label: str = "") -> str:
-    """Return a kernel's time to four digits in a suitable unit, then the label of its clock.
+def time_text(time_ms: float, clock_mark: str = "") -> str:
+    """Return a kernel's time to four digits in a suitable unit, then the mark of its clock.
 
     Args:
-        clock_label: such as ' (emulated time, not a device's)', from `Clock.label`; empty for real time.
+        clock_mark: such as ' sim', from `Clock.mark`; empty for real time.
     """
     if time_ms >= 1e3:
-        return f"{_digits(time_ms / 1e3)} s{clock_label}"
+        return f"{_digits(time_ms / 1e3)} s{clock_mark}"
     if time_ms >= 0.1:
-        return f"{_digits(time_ms)} ms{clock_label}"
-    return f"{_digits(time_ms * 1e3)} us{clock_label}"
+        return f"{_digits(time_ms)} ms{clock_mark}"
+    return f"{_digits(time_ms * 1e3)} us{clock_mark}"
 
 
 def range_text(range_ms: tuple[float, float]) -> str:

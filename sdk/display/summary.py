@@ -52,23 +52,23 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
             several = len({t.generator for t in result.tuned}) > 1
             name = tuned.generator if several else f"argument set {index + 1}"
             yield Text(f"{name}: {values or 'the defaults'}", style="bold")
-        yield from _tuned_lines(tuned, Clock(result.clock).label)
+        yield from _tuned_lines(tuned, clock.mark)
     yield from _run_lines(result, samples_per_minute)
     for label, command in follow_up.items():
         yield _row(label, command, "cyan")
 
 
-def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
+def _tuned_lines(tuned: TunedSchedule, mark: str) -> Iterator[Text]:
     if not (tuned.is_published or tuned.keeps_own):
         no_default = tuned.published.no_default
         why = "nothing was timed" if no_default is None else f"nothing is published. {no_default.sentence}"
         yield _row("tuned", why, "bold red")
         return
-    for name, text, style in published_rows(tuned.published, label, tuned.default_description):
+    for name, text, style in published_rows(tuned.published, mark, tuned.default_description):
         yield _row(name, text, style)
-    for name, text, style in size_schedule_rows(tuned.size_schedules, label):
+    for name, text, style in size_schedule_rows(tuned.size_schedules, mark):
         yield _row(name, text, style)
-    yield from _device_lines(tuned, label)
+    yield from _device_lines(tuned, mark)
     if tuned.header is not None:
         yield _row("header", shown_path(tuned.header))
         for one in tuned.size_schedules:
@@ -79,14 +79,14 @@ def _tuned_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
         yield _row("file", shown_path(tuned.parameters_file))
 
 
-def _device_lines(tuned: TunedSchedule, label: str) -> Iterator[Text]:
+def _device_lines(tuned: TunedSchedule, mark: str) -> Iterator[Text]:
     """Return the winner's gain on each device, if there are several."""
     if len(tuned.by_device) < 2:
         return
     ratios = {} if tuned.verdict is None or tuned.published.stays else tuned.verdict.by_device
     for device, (_, tuned_ms) in tuned.by_device.items():
         gain = f", {ratios[device].speed_text()}" if device in ratios else ""
-        yield _row(device, f"{time_text(tuned_ms, label)}{gain}")
+        yield _row(device, f"{time_text(tuned_ms, mark)}{gain}")
 
 
 def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:

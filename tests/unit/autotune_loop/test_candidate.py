@@ -23,7 +23,7 @@ SAMPLED = SearchPoint(Origin.RANDOM, 1, 32, 80, Path("a.weights"))
 @pytest.mark.parametrize(
     ("point", "technique", "told"),
     [
-        (SAMPLED, TechniqueName.SAMPLING, "random search"),
+        (SAMPLED, TechniqueName.SAMPLING, "sampling"),
         (ParameterPoint(Origin.PARAMETERS, {}), TechniqueName.SAMPLING, "parameter search"),
         (SchedulePoint(Origin.SKETCH), TechniqueName.SKETCHES, "sketch"),
         (SchedulePoint(Origin.EVOLUTION, ("a",), ("tile",)), TechniqueName.EVOLUTION, "evolution"),

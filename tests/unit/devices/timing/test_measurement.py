@@ -90,8 +90,9 @@ def test_the_ratio_of_two_kernels_is_that_of_the_other_way_round_inverted(pairs:
     assert ratio(first_s, second_s) == pytest.approx(1 / ratio(second_s, first_s))
 
 
-def test_only_real_time_needs_no_label() -> None:
+def test_only_real_time_needs_no_label_and_no_mark() -> None:
     assert Clock.WALL.label == "" and "emulated" in Clock.EMULATED.label
+    assert [clock.mark for clock in Clock] == ["", " dsp", " emul", " sim"]
     assert Clock.CYCLES.label == " (DSP cycles as ns)" and "not a device's" not in Clock.CYCLES.words
     assert [clock for clock in Clock if clock.is_device_time] == [Clock.WALL, Clock.CYCLES]
     for clock in Clock:

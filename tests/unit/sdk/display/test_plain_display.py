@@ -15,7 +15,7 @@ from sdk.display.plain_display import PlainDisplay
 from sdk.display.run_progress import RunProgress
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, progress_after, run_events, started
 
-EMULATED = "(emulated time, not a device's)"
+EMULATED = "emul"
 
 BATCH = (
     f"round 1 of 2: 3 timed, 1 failed; fastest timing 4.000 ms {EMULATED}, median 8.000 ms {EMULATED}; "
@@ -55,10 +55,10 @@ def test_a_play_off_at_one_size_says_at_which() -> None:
     assert progress_after([STARTED, event]).stages["play-off"].note == "3 schedules in turns at output=64x48"
 
 
-def test_real_time_has_no_label() -> None:
+def test_real_time_has_no_mark() -> None:
     lines = lines_of("wall")
     assert lines[0].endswith("wall time")
-    assert not any("emulated" in line for line in lines)
+    assert not any("emul" in line for line in lines)
 
 
 def test_a_batch_without_times() -> None:

@@ -23,7 +23,7 @@ NEXT = {
     RESUME_IT: "sdk autotune blur.py --resume",
 }
 
-LABEL = " (emulated time, not a device's)"
+MARK = " emul"
 
 
 def summary(result: TuneResult, capsys: pytest.CaptureFixture[str], rate: float | None = 12.0) -> str:
@@ -40,8 +40,8 @@ def test_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "blur for arm64 on qemu",
         "All times are emulated time, not a device's.",
-        f"  default    8.000 ms{LABEL}, play-off median of 8, spread 1.0 %; {TUNED.default_description}",
-        f"  tuned      4.000 ms{LABEL}, play-off median of 8, spread 0.5 %; batch_0_0/1",
+        f"  default    8.000 ms{MARK}, play-off median of 8, spread 1.0 %; {TUNED.default_description}",
+        f"  tuned      4.000 ms{MARK}, play-off median of 8, spread 0.5 %; batch_0_0/1",
         "  speed-up   2.050 times as fast as the default (95 % interval 2.020 to 2.080)",
         "  play-off   batch_0_0/1 is faster.",
         "  header     /runs/blur-arm64-1/samples/best.blur.schedule.h",
@@ -64,7 +64,7 @@ def test_paths_below_the_current_folder_are_short(
     assert "  header     tuned/best.h\n" in text
 
 
-def test_real_time_has_no_label(capsys: pytest.CaptureFixture[str]) -> None:
+def test_real_time_has_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
     assert "emulated" not in summary(of(TUNED), capsys)
 
 
