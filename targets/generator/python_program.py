@@ -62,7 +62,8 @@ class PythonGeneratorProgram:
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with child_socket:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "targets.generator.python_server", str(file), *map(str, plugins)],
+                # -P: a targets.py in the working directory is the user's.
+                [sys.executable, "-P", "-m", "targets.generator.python_server", str(file), *map(str, plugins)],
                 stdin=child_socket.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

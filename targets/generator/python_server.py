@@ -70,6 +70,8 @@ def _user_traceback(error: BaseException, file: str) -> str:
 
 def _load(file: Path, plugins: list[Path]) -> list[str]:
     sys.path.insert(0, str(file.parent))
+    # As `python -m` has it, but last: what the SDK imports from now on is not what lies there.
+    sys.path.append(os.getcwd())
     sys.argv = [str(file)]
     import halide
 

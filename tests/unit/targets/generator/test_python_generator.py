@@ -284,6 +284,18 @@ def test_a_file_imports_what_lies_beside_it(open_text: Open, tmp_path: Path) -> 
     assert program.names and (beside / "lying_beside.py").exists()
 
 
+def test_files_named_like_the_sdks_own_packages_disturb_nothing(
+    open_text: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "working directory"
+    folder.mkdir()
+    for name in ("targets", "devices", "weights", "autotune_loop", "sdk"):
+        (folder / f"{name}.py").write_text(f"raise SystemExit('this {name}.py is the user's')")
+    (folder / "stages.py").write_text("value = 1")
+    monkeypatch.chdir(folder)
+    assert open_text("import stages\n" + SEEDED.read_text()).names == ("another", "seeded_blur")
+
+
 def test_a_memory_limit_counts_for_each_run(seeded: PythonGeneratorProgram, settings: Settings, examples: Path) -> None:
     program = PythonGeneratorProgram(examples / "broken" / "memory_hog.py", settings.environment)
     try:
