@@ -12,7 +12,7 @@ import os
 import select
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -89,8 +89,18 @@ def make_application() -> typer.Typer:
 
 def _run(arguments: list[str]) -> int:
     command = typer.main.get_command(make_application())
+    _show_flags_without_type(command)
     result = command.main(args=arguments, prog_name="sdk", standalone_mode=False)
     return result if isinstance(result, int) else _DONE
+
+
+def _show_flags_without_type(command: Any) -> None:
+    """Leave out of the help that a flag is a <bool>, which some versions of typer print."""
+    for parameter in command.params:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    for each in getattr(command, "commands", {}).values():
+        _show_flags_without_type(each)
 
 
 def _version(wanted: bool) -> None:

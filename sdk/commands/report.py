@@ -27,7 +27,7 @@ _FASTEST_SHOWN = 5
 
 def report(
     run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="The folder of a run. [default: the latest in tuned/]")
+        Path | None, typer.Argument(metavar="RUN", help="The folder of a run. [default: the latest in tuned/]")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The HTML file. [default: report.html in the run's folder]")

@@ -17,7 +17,7 @@ from targets.errors import UsageError
 
 @with_options
 def retrain(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders, or folders of .sample files.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders, or folders of .sample files.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .weights file to write.")],
     target: Annotated[
         str | None,

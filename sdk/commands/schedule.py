@@ -38,7 +38,7 @@ def show(
     schedule: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GENERATOR|HEADER]",
+            metavar="GENERATOR|HEADER",
             help="A generator as for `sdk build`, whose own schedule is shown; or a .schedule.h; or a .json of this.",
         ),
     ] = None,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @with_options
 def ship(
     *,
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; with --check, a shipped folder.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders; with --check, a shipped folder.")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write, or to add to.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the loops of the winners instead.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check a shipped folder instead.")] = False,

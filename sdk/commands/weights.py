@@ -179,7 +179,7 @@ def evaluate(
     weights: Annotated[
         list[str],
         typer.Argument(
-            metavar="WEIGHTS…",
+            metavar="WEIGHTS",
             help="Names, paths that end in .weights, or baseline.",
             autocompletion=COMPLETIONS["weights"],
         ),

@@ -44,7 +44,7 @@ class GeneratorOptions:
     generator: Annotated[
         tuple[str, ...],
         Option(
-            metavar="[GENERATOR]...",
+            metavar="GENERATOR",
             help="path.py[:name], path.cpp[:name], a built path.generator[:name], or a name of sdk.toml; several are"
             " tuned in one run. With --resume: the folder of a run.",
             is_argument=True,

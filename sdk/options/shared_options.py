@@ -29,7 +29,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machine
 GeneratorArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[GENERATOR]",
+        metavar="GENERATOR",
         help="path.py[:name], path.cpp[:name], a built path.generator[:name], or a name of sdk.toml.",
     ),
 ]

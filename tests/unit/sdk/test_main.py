@@ -105,6 +105,16 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "Commands" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["autotune", "bench", "ship", "report"])
+def test_the_help_has_each_bracket_once_and_says_of_flags_what_they_do(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sdk.main.main([command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert not any("[[" in line or "]]" in line for line in lines)
+    assert [line for line in lines if "<bool>" in line and "--help" not in line] == []
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["targets", "--help"], ["targets", "show", "--help"]])
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert sdk.main.main(arguments) == 0
