@@ -69,14 +69,16 @@ def main() -> int:
     parser.add_argument("--options", default="", help="of `sdk autotune` and `sdk bench`, such as --include FOLDER")
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--output", type=Path, help="also write everything there, as JSON")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the runs' folders stay; they go otherwise")
     arguments = parser.parse_args()
     kinds = {name: options.split() for name, _, options in (each.partition("=") for each in arguments.runs)}
     rows: list[Row] = []
     print(" | ".join(["generator", "own ms", *kinds, *_PEERS, "timed a minute"]), flush=True)
     for generator in arguments.generators:
         shared = [generator, "--target", arguments.target, *arguments.options.split()]
-        with tempfile.TemporaryDirectory(prefix="against-humans-") as folder:
-            row = _row(shared, kinds, arguments.budget, arguments.seeds, arguments.turns, Path(folder))
+        with tempfile.TemporaryDirectory(prefix="against-humans-") as passing:
+            folder = arguments.keep / _name(generator) if arguments.keep else Path(passing)
+            row = _row(shared, kinds, arguments.budget, arguments.seeds, arguments.turns, folder)
         rows.append(row)
         print(_text(row, kinds), flush=True)
         if arguments.output is not None:
@@ -130,7 +132,7 @@ def _json(arguments: Sequence[str]) -> Any:
 
 
 def _text(row: Row, kinds: Mapping[str, Sequence[str]]) -> str:
-    cells = [Path(row.generator.partition(":")[0]).stem.removesuffix("_generator"), f"{row.own_ms:.3g}"]
+    cells = [_name(row.generator), f"{row.own_ms:.3g}"]
     for name in (*kinds, *_PEERS):
         ratios = [each for each in row.ratios.get(name, []) if math.isfinite(each)]
         several = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
@@ -138,6 +140,10 @@ def _text(row: Row, kinds: Mapping[str, Sequence[str]]) -> str:
     a_minute = {name: [w.timed_a_minute for w in row.winners if w.kind == name] for name in kinds}
     cells.append(", ".join(f"{_median(each):.0f}" for each in a_minute.values()))
     return " | ".join(cells)
+
+
+def _name(generator: str) -> str:
+    return Path(generator.partition(":")[0]).stem.removesuffix("_generator")
 
 
 def _median(values: Sequence[float]) -> float:
