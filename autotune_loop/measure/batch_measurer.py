@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import shutil
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,11 @@ _DISTURBED_FACTOR = 1.5
 _LOST_FACTOR = 1.1
 # The race of the leaders takes at most this share of the time that the batch took, and has this long in any case.
 _RACE_SHARE, _SHORTEST_RACE_S = 0.3, 3.0
+# A schedule that holds the device this many times longer than others usually did is hopeless, and its process is
+# ended: one whose calls took 260 times as long as the best one's held it for a quarter of a run. The shortest limit.
+_RUN_LIMIT_FACTOR, _SHORTEST_RUN_LIMIT_S = 10.0, 10.0
+# Of fewer timings is not known what is usual.
+_FEW_TIMINGS = 3
 _NOT_THE_SCHEDULE = (MeasureFailureReason.STOPPED, MeasureFailureReason.DEVICE)
 # In alternation with another kernel: so that no short disturbance decides.
 _LEAST_PAIRED_S = 0.05
@@ -80,6 +86,7 @@ class _Batch:
         known_best_ms: the best time before it.
         measured, failed: candidates so far.
         best_ms: the best time so far, of this batch or before it.
+        held_s: for how long each timing of the run has held its device.
         leaders: symbol → those that may be the best, whose times are not final.
     """
 
@@ -91,6 +98,7 @@ class _Batch:
     on_measured: OnMeasured
     measured: int = 0
     failed: int = 0
+    held_s: list[float] = field(default_factory=list)
     leaders: dict[str, Measured] = field(default_factory=dict)
     best_ms: float = field(init=False)
     candidates: Mapping[str, Candidate] = field(init=False)
@@ -135,6 +143,7 @@ class BatchMeasurer:
         if batch.executable is None:
             return 0, 0
         work = _Batch(batch, batch.executable, reference, best_ms, on_timed, on_measured)
+        work.held_s += self.store.database.timing_times_s()
         self.dispatcher.sense("before")
         try:
             started_s = time.monotonic()
@@ -163,6 +172,7 @@ class BatchMeasurer:
 
         def count(measured: Measured, result: Measurement, held_s: float) -> None:
             timed[measured.candidate.symbol] = measured
+            work.held_s.append(held_s)
             work.on_timed(result, held_s)
             if purpose == "sample":
                 self._first_time(work, measured)
@@ -193,7 +203,7 @@ class BatchMeasurer:
         return replace(measured, is_disturbed=placement.is_disturbed)
 
     def _settings_now(self, work: _Batch) -> MeasureSettings:
-        settings = self.settings
+        settings = replace(self.settings, run_limit_s=self._run_limit_s(work))
         if work.best_ms < math.inf:
             settings = replace(settings, give_up_over_s=_HOPELESS_FACTOR * work.best_ms * 1e-3)
         yardstick = work.batch.yardstick
@@ -207,6 +217,12 @@ class BatchMeasurer:
             alone_without_it=True,
             min_time_s=_LEAST_PAIRED_S,
         )
+
+    def _run_limit_s(self, work: _Batch) -> float:
+        if len(work.held_s) < _FEW_TIMINGS:
+            return self.settings.run_limit_s
+        hopeless_s = _RUN_LIMIT_FACTOR * statistics.median(work.held_s)
+        return min(self.settings.run_limit_s, max(_SHORTEST_RUN_LIMIT_S, hopeless_s))
 
     def _first_time(self, work: _Batch, measured: Measured) -> None:
         work.measured += 1

@@ -199,6 +199,27 @@ def test_the_leaders_are_timed_again_and_the_hopeless_are_not(store: RunStore) -
     assert resumed == processes
 
 
+@pytest.mark.parametrize(("held_s", "limit_s"), [([0.3] * 5, 10.0), ([2.0, 2.0, 40.0], 20.0), ([9.0] * 9, 60.0)])
+def test_what_holds_the_device_ten_times_as_long_as_others_is_ended(
+    store: RunStore, held_s: list[float], limit_s: float
+) -> None:
+    batch = candidates(store, 2)
+    for seconds in held_s:
+        before = Measurement("before", "pi", Clock.WALL, (1.0,), "time", True)
+        store.database.add_measurement(before, "sample", seconds)
+    machine = Machine(true_times(batch))
+    measure(store, machine, batch)
+    assert machine.asked[0][1].run_limit_s == limit_s
+
+
+def test_before_a_few_are_timed_nothing_is_known_of_how_long_it_takes(store: RunStore) -> None:
+    batch = candidates(store, 6)
+    machine = Machine(true_times(batch))
+    measure(store, machine, batch, alone=True)
+    limits_s = [settings.run_limit_s for _, settings in machine.asked]
+    assert limits_s[:3] == [60.0] * 3 and limits_s[-1] == 10.0
+
+
 def test_the_race_is_against_the_best_so_far_not_only_the_yardstick(store: RunStore) -> None:
     batch = candidates(store, 4)
     machine = Machine(true_times(batch))
