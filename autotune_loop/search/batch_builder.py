@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -51,6 +52,9 @@ _SEARCH_SHARES = (0.25, 0.5)
 _SHARES_BESIDE_OTHERS = (0.04, 0.08)
 # The default is what the others are compared with.
 _DEFAULT_GRACE_S = 3.0
+# A full beam search takes so many times as long as one of the pool's at least; in trials 30 to 100 times.
+_FULL_PER_SEARCH = 20.0
+_GREEDY = "A greedy search gives the default, because the full beam search"
 _NO_TIME = "The budget ended before the search for the default schedule did."
 
 Predict = Callable[[Sequence[Path]], list[float | None]]
@@ -110,14 +114,18 @@ class BatchBuilder:
         used = self.store.start_batch(round_index, task_index, read_weights(weights_path), text)
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self.store.default_weights if round_index == 0 else used
-        full = self._submit_full(work, full_beam_point(self._sampling.seed, guide)) if full_search else None
         most = self.proposals.batch_size(task_index, self._sampling.batch_size, is_first=round_index == 0)
         count = max(LEAST, min(most, self.affordable())) - int(full_search)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)
+        # What the pool's searches take says whether the default's has the time that it needs.
+        is_after_pool = full_search and round_index == 0 and sampled > 0
+        full = self._submit_default(work, guide, []) if full_search and not is_after_pool else None
         with timed(work, "search"):
             known = self.store.database.known_schedules(task_index)
             pool, trouble = self._pool(work, used, sampled, known, waiting, full, is_alone=not any(shares.values()))
+        if is_after_pool:
+            full = self._submit_default(work, guide, pool)
         with timed(work, "choose"):
             chosen = self._choose(work, pool, sampled, int(full_search))
             # What one technique has no schedules for goes to the next; evolution, which always has some, is the last.
@@ -188,13 +196,27 @@ class BatchBuilder:
         candidate = self.store.database.candidate(self._builds.symbol(work, 0))
         if candidate is None:
             guide = self.store.default_weights
-            full = self._submit_full(work, full_beam_point(self._sampling.seed, guide))
-            return self._await_full(work, full, guide, False)
+            return self._await_full(work, self._submit_default(work, guide, []), guide, False)
         built = rebuild(self.executor, self.store, candidate)
         if isinstance(built, GeneratorFailure):
             self._builds.failed(work, candidate, built)
             return []
         return [built]
+
+    def _submit_default(
+        self, work: BatchInProgress, guide: Path, pool: Sequence[SearchedSchedule]
+    ) -> Future[SearchedSchedule | SearchFailure]:
+        """The full beam search; a greedy one where, by what the pool's took, that would not end in the budget's time.
+
+        A limit that was asked for is tried.
+        """
+        limits = self.context.limits
+        if pool and "full_search_s" in limits.implied:
+            usual_s = statistics.median(searched.duration_s for searched in pool)
+            if _FULL_PER_SEARCH * usual_s > limits.full_search_s:
+                self.listen(Notice(f"{_GREEDY} would not end in time.{limits.advice('full_search_s')}", warning=True))
+                return self._submit_full(work, greedy_point(self._sampling.seed, guide))
+        return self._submit_full(work, full_beam_point(self._sampling.seed, guide))
 
     def _submit_full(self, work: BatchInProgress, point: SearchPoint) -> Future[SearchedSchedule | SearchFailure]:
         label = f"{work.round_index}_{work.task_index}_beam{point.beam_size}"
@@ -246,9 +268,10 @@ class BatchBuilder:
             return others and late.within(0.0)
 
         result = result_unless(full, is_late)
-        if isinstance(result, SearchFailure) and work.round_index == 0 and not self.stop.is_set():
+        was_full = isinstance(result, SearchFailure) and result.point.origin is Origin.FULL_BEAM
+        if isinstance(result, SearchFailure) and was_full and work.round_index == 0 and not self.stop.is_set():
             self._full_failed(work, result)
-            self.listen(Notice("A greedy search gives the default, because the full beam search failed.", warning=True))
+            self.listen(Notice(f"{_GREEDY} failed.", warning=True))
             result = result_unless(self._submit_full(work, greedy_point(self._sampling.seed, guide)), is_late)
         if result is None:
             if work.round_index == 0:

@@ -11,15 +11,17 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.candidate import SearchedSchedule, SearchFailure
+from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Event, Notice
 from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
 from autotune_loop.execute.tasks.task import Task
 from autotune_loop.search.batch_builder import BatchBuilder
+from autotune_loop.search.plan import full_beam_point
 from autotune_loop.search.pool import BatchInProgress, PoolSearch
 from autotune_loop.search.schedule_proposals import ScheduleProposals
-from autotune_loop.specification.options import RunOptions
+from autotune_loop.specification.build_limits import BuildLimits
+from autotune_loop.specification.options import Limits, RunOptions
 from autotune_loop.store.run_store import RunStore
 from targets.errors import GeneratorError
 from targets.generator.run import GeneratorFailure, GeneratorFailureReason
@@ -38,7 +40,10 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
 
 @contextlib.contextmanager
 def builder(
-    store: RunStore, script: Callable[[Task[Any]], object], budget_s: float = 100.0
+    store: RunStore,
+    script: Callable[[Task[Any]], object],
+    budget_s: float = 100.0,
+    full_search_limit_s: float | None = None,
 ) -> Iterator[tuple[BatchBuilder, list[Event]]]:
     """A builder whose tasks end as the script says."""
     heard: list[Event] = []
@@ -47,6 +52,7 @@ def builder(
         profile=SimpleNamespace(machine=SimpleNamespace(gpu=None)),
         tasks=[SimpleNamespace(function_name="blur", parameters={}, space=None)],
         workspace=SimpleNamespace(work_folder=store.work),
+        limits=BuildLimits.of_run(Limits(budget_s=180.0, full_search_limit_s=full_search_limit_s), 1, 2**30),
     )
     with contextlib.closing(ScriptedExecutor(script)) as executor:
         deadline = Deadline.after(budget_s)
@@ -168,3 +174,29 @@ def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunSto
         ]
         (reason,) = store.database._rows("SELECT symbol, reason FROM failures")
         assert str(reason[0]).endswith("_r0_a0_s0") and reason[1] == "over budget", "the published header says so"
+
+
+@pytest.mark.parametrize(
+    ("pool_s", "asked_s", "origin"),
+    [
+        ([], None, Origin.FULL_BEAM),
+        ([0.2, 0.3, 9.0], None, Origin.FULL_BEAM),
+        ([0.8, 1.0, 1.2], None, Origin.GREEDY),
+        ([0.8, 1.0, 1.2], 18.0, Origin.FULL_BEAM),
+    ],
+)
+def test_a_full_search_that_would_take_too_long_is_not_begun(
+    store: RunStore, now: FakeTime, pool_s: list[float], asked_s: float | None, origin: Origin
+) -> None:
+    with builder(store, lambda task: searched(task, store, now, 0.1), full_search_limit_s=asked_s) as (made, heard):
+        pool = [
+            searched(Search(Path(f"{n}"), 0, full_beam_point(0, Path("w"))), store, now, s)
+            for n, s in enumerate(pool_s)
+        ]
+        found = made._submit_default(BatchInProgress(0, 0), Path("w"), pool).result()
+    assert found.point.origin is origin
+    told = [event.text for event in heard if isinstance(event, Notice)]
+    assert len(told) == (origin is Origin.GREEDY)
+    assert all(
+        "leaves 18 s for the full beam search; raise --budget or set --full-search-limit" in text for text in told
+    )
