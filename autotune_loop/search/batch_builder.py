@@ -121,9 +121,10 @@ class BatchBuilder:
         # What the pool's searches take says whether the default's has the time that it needs.
         is_after_pool = full_search and round_index == 0 and sampled > 0
         full = self._submit_default(work, guide, []) if full_search and not is_after_pool else None
+        is_alone = not any(shares.values())
         with timed(work, "search"):
             known = self.store.database.known_schedules(task_index)
-            pool, trouble = self._pool(work, used, sampled, known, waiting, full, is_alone=not any(shares.values()))
+            pool, trouble = self._pool(work, used, sampled, known, waiting, full, is_alone=is_alone)
         if is_after_pool:
             full = self._submit_default(work, guide, pool)
         with timed(work, "choose"):
@@ -133,8 +134,7 @@ class BatchBuilder:
                 wanted = share + (count - len(chosen) - share if technique == TechniqueName.EVOLUTION else 0)
                 chosen += self.proposals.propose(work, technique, tried, known, wanted, len(chosen) + int(full_search))
         with timed(work, "generate code"):
-            mixed = mix(chosen)
-            built = self._builds.build_all(work, mixed, self._submit_build, waiting, full)
+            built = self._builds.build_all(work, mix(chosen), self._submit_build, waiting, full, is_alone=is_alone)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
         if trouble is not None and round_index == 0 and not (first or self.stop.is_set()):
             raise trouble

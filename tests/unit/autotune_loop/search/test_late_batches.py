@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure
+from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure
 from autotune_loop.deadline import Deadline
 from autotune_loop.events import Event, Notice
 from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
@@ -161,6 +161,28 @@ def test_builds_that_are_late_are_left_under_way(store: RunStore, now: FakeTime)
     with builder(store, build) as (made, _):
         assert made._builds.build_all(work, chosen, made._submit_build, 1, done()) == []
     assert work.failed < 6
+
+
+@pytest.mark.parametrize(("is_alone", "fewest", "most"), [(True, 8, 20), (False, 4, 7)])
+def test_of_slow_builds_a_few_are_enough_sooner_where_evolution_goes_on_from_them(
+    store: RunStore, now: FakeTime, is_alone: bool, fewest: int, most: int
+) -> None:
+    """Each takes 4 s of 100 s; those that are under way may still end."""
+
+    def build(task: Task[Any]) -> BuiltObject:
+        assert isinstance(task, BuildObject)
+        now.now_s += 4.0
+        task.output_folder.mkdir(parents=True)
+        path = task.output_folder / "f.o"
+        path.write_bytes(b"code")
+        return BuiltObject(task.symbol, path, None, 4.0)
+
+    chosen = [candidate(store.candidate_folder(0, 0, index), 0, index) for index in range(20)]
+    for one in chosen:
+        store.database.add_candidate(one)
+    with builder(store, build) as (made, _):
+        done = made._builds.build_all(BatchInProgress(0, 0), chosen, made._submit_build, 1, is_alone=is_alone)
+    assert fewest <= len(done) <= most
 
 
 def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunStore, now: FakeTime) -> None:
