@@ -52,8 +52,8 @@ _SEARCH_SHARES = (0.25, 0.5)
 _SHARES_BESIDE_OTHERS = (0.04, 0.08)
 # The default is what the others are compared with.
 _DEFAULT_GRACE_S = 3.0
-# A full beam search takes so many times as long as one of the pool's at least; in trials 30 to 100 times.
-_FULL_PER_SEARCH = 20.0
+# A full beam search takes so many times as long as one of the pool's at least; in trials 100 to 155 times.
+_FULL_PER_SEARCH = 60.0
 _GREEDY = "A greedy search gives the default, because the full beam search"
 _NO_TIME = "The budget ended before the search for the default schedule did."
 
