@@ -50,7 +50,11 @@ def _has_large_scan(names: PipelineNames) -> bool:
 
 
 def _styles() -> dict[str, Style]:
-    """The styles by name."""
+    """The styles by name: each kind once, then variants.
+
+    In that order the best of the first four that apply is within 5 % of the best of all, in the geometric mean over
+    eight of Halide's apps and hdr-plus.
+    """
     rows = Style(Fusion.ROWS)
     pairs = replace(rows, pairs=True, is_wide=True, budget=24)
     strips = Style(Fusion.STRIPS, rows=8, redundancy=2.0)
@@ -60,17 +64,18 @@ def _styles() -> dict[str, Style]:
     return {
         "rows": rows,
         "columns-64": columns,
-        "rows-parts": replace(rows, parts=2),
-        "rows-pairs": pairs,
-        "rows-pairs-per-vector": replace(pairs, per_vector=True),
         "rows-clones": replace(rows, clones=True),
-        "columns-256": replace(columns, columns=256),
+        "tiles-32x16": replace(tiles, rows=16, columns=32),
+        "rows-parts": replace(rows, parts=2),
+        "rows-pairs-per-vector": replace(pairs, per_vector=True),
         "rows-wide": replace(rows, is_wide=True),
+        "root": root,
+        "rows-pairs": pairs,
+        "columns-256": replace(columns, columns=256),
         "rows-per-vector": replace(rows, per_vector=True),
         "rows-blocks-3x4": replace(rows, block=(3, 4)),
         "rows-lavish": replace(rows, budget=160),
         "rows-channels-around": replace(rows, channels=Channels.AROUND_ROWS),
-        "tiles-32x16": replace(tiles, rows=16, columns=32),
         "rows-long": replace(rows, rows=None),
         "rows-many-parts": replace(rows, parts=8),
         "rows-8": replace(rows, rows=8),
@@ -81,7 +86,6 @@ def _styles() -> dict[str, Style]:
         "rows-blocks-4x3": replace(rows, block=(4, 3)),
         "rows-blocks-2x6": replace(rows, block=(2, 6)),
         "rows-8-blocks-3x4": replace(rows, rows=8, block=(3, 4)),
-        "root": root,
         "strips-8": strips,
         "rows-24": replace(rows, budget=24),
         "tiles-128x64": replace(tiles, rows=64, columns=128),
