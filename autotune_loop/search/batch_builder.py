@@ -116,6 +116,8 @@ class BatchBuilder:
         guide = self.store.default_weights if round_index == 0 else used
         most = self.proposals.batch_size(task_index, self._sampling.batch_size, is_first=round_index == 0)
         count = max(LEAST, min(most, self.affordable())) - int(full_search)
+        left = self.proposals.take_left(task_index, count)
+        count -= len(left)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)
         # What the pool's searches take says whether the default's has the time that it needs.
@@ -134,7 +136,7 @@ class BatchBuilder:
                 wanted = share + (count - len(chosen) - share if technique == TechniqueName.EVOLUTION else 0)
                 chosen += self.proposals.propose(work, technique, tried, known, wanted, len(chosen) + int(full_search))
         with timed(work, "generate code"):
-            built = self._builds.build_all(work, mix(chosen), self._submit_build, waiting, full, is_alone=is_alone)
+            built = self._build(work, [*left, *mix(chosen)], waiting, full, is_alone=is_alone)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
         if trouble is not None and round_index == 0 and not (first or self.stop.is_set()):
             raise trouble
@@ -147,7 +149,7 @@ class BatchBuilder:
             task_index=task_index,
             candidates=tuple(one.candidate for one in first + built) if executable else (),
             executable=executable,
-            exhausted=not chosen and not first and not self.stop.is_set(),
+            exhausted=not (left or chosen or first or self.stop.is_set()),
             failed=work.failed,
             full_search_s=first[0].candidate.search_s if was_full else None,
             stages_s=work.stages_s,
@@ -246,6 +248,26 @@ class BatchBuilder:
     ) -> Candidate:
         symbol = self._builds.symbol(work, sample_index)
         return self.store.keep(searched, *work.place, sample_index, symbol, predicted_ms)
+
+    def _build(
+        self,
+        work: BatchInProgress,
+        chosen: Sequence[Candidate],
+        waiting: int,
+        full: Future[SearchedSchedule | SearchFailure] | None,
+        *,
+        is_alone: bool,
+    ) -> list[Built]:
+        """Build candidates until those that are enough are built; those that were not begun are the next batch's."""
+        begun: set[str] = set()
+
+        def submit(candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+            begun.add(candidate.symbol)
+            return self._submit_build(candidate)
+
+        built = self._builds.build_all(work, chosen, submit, waiting, full, is_alone=is_alone)
+        self.proposals.leave(work.task_index, [one for one in chosen if one.symbol not in begun])
+        return built
 
     def _submit_build(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         if isinstance(candidate.point, SchedulePoint):

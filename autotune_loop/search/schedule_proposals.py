@@ -109,6 +109,7 @@ class ScheduleProposals:
     _hashes: dict[str, str] = field(default_factory=dict)
     _faulty: set[str] = field(default_factory=set)
     _without_search: set[int] = field(default_factory=set)
+    _left: dict[int, list[Candidate]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._techniques = load_techniques(self.context.spec.options.search.technique)
@@ -130,6 +131,16 @@ class ScheduleProposals:
     def leave_out_search(self, task_index: int) -> None:
         """Propose no samples of Halide's own search for a task: none would succeed."""
         self._without_search.add(task_index)
+
+    def leave(self, task_index: int, candidates: Sequence[Candidate]) -> None:
+        """Leave candidates that were chosen, and whose builds were not begun, to the task's next batch."""
+        self._left.setdefault(task_index, []).extend(candidates)
+
+    def take_left(self, task_index: int, count: int) -> list[Candidate]:
+        """Up to `count` of them, the first ones first."""
+        left = self._left.get(task_index, [])
+        self._left[task_index] = left[count:]
+        return left[:count]
 
     def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[str, int]:
         """How many schedules of a batch each technique proposes."""

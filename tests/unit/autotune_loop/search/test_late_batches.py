@@ -181,8 +181,13 @@ def test_of_slow_builds_a_few_are_enough_sooner_where_evolution_goes_on_from_the
     for one in chosen:
         store.database.add_candidate(one)
     with builder(store, build) as (made, _):
-        done = made._builds.build_all(BatchInProgress(0, 0), chosen, made._submit_build, 1, is_alone=is_alone)
-    assert fewest <= len(done) <= most
+        done = [one.candidate for one in made._build(BatchInProgress(0, 0), chosen, 1, None, is_alone=is_alone)]
+        assert fewest <= len(done) <= most
+        begun = len(chosen) - len(made.proposals._left[0])
+        assert len(done) <= begun <= len(done) + 2 * made.executor.build_slots, "the others are as they were"
+        assert made.proposals.take_left(0, 3) == chosen[begun : begun + 3]
+        assert made.proposals.take_left(0, 100) == chosen[begun + 3 :]
+        assert made.proposals.take_left(0, 100) == []
 
 
 def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunStore, now: FakeTime) -> None:
