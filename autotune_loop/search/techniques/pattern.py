@@ -116,7 +116,9 @@ def _further(family: Sequence[_Base]) -> Iterator[Factors]:
 
 def _joined(family: Sequence[_Base]) -> list[Factors]:
     """What made other schedules faster and the base does not have yet: as much as goes together first."""
-    base, joined, several = family[0], {}, []
+    base = family[0]
+    joined: Factors = {}
+    several: list[Factors] = []
     for parent, one in _gains(family):
         changes = parent.changes_of(one)
         is_new = all(base.factors[place] == parent.factors[place] for place in changes)
