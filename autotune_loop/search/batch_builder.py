@@ -123,10 +123,9 @@ class BatchBuilder:
         # What the pool's searches take says whether the default's has the time that it needs.
         is_after_pool = full_search and round_index == 0 and sampled > 0
         full = self._submit_default(work, guide, []) if full_search and not is_after_pool else None
-        is_alone = not any(shares.values())
         with timed(work, "search"):
             known = self.store.database.known_schedules(task_index)
-            pool, trouble = self._pool(work, used, sampled, known, waiting, full, is_alone=is_alone)
+            pool, trouble = self._pool(work, used, sampled, known, waiting, full, is_alone=not any(shares.values()))
         if is_after_pool:
             full = self._submit_default(work, guide, pool)
         with timed(work, "choose"):
@@ -136,7 +135,7 @@ class BatchBuilder:
                 wanted = share + (count - len(chosen) - share if technique == TechniqueName.EVOLUTION else 0)
                 chosen += self.proposals.propose(work, technique, tried, known, wanted, len(chosen) + int(full_search))
         with timed(work, "generate code"):
-            built = self._build(work, [*left, *mix(chosen)], waiting, full, is_alone=is_alone)
+            built = self._build(work, [*left, *mix(chosen)], waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
         if trouble is not None and round_index == 0 and not (first or self.stop.is_set()):
             raise trouble
@@ -255,8 +254,6 @@ class BatchBuilder:
         chosen: Sequence[Candidate],
         waiting: int,
         full: Future[SearchedSchedule | SearchFailure] | None,
-        *,
-        is_alone: bool,
     ) -> list[Built]:
         """Build candidates until those that are enough are built; those that were not begun are the next batch's."""
         begun: set[str] = set()
@@ -265,7 +262,7 @@ class BatchBuilder:
             begun.add(candidate.symbol)
             return self._submit_build(candidate)
 
-        built = self._builds.build_all(work, chosen, submit, waiting, full, is_alone=is_alone)
+        built = self._builds.build_all(work, chosen, submit, waiting, full)
         self.proposals.leave(work.task_index, [one for one in chosen if one.symbol not in begun])
         return built
 

@@ -27,8 +27,6 @@ from targets.process.stop_signal import StopSignal
 
 # Shares of the time left after which building needs only a few candidates, and after which it needs only one.
 _BUILD_SHARES = (0.4, 0.7)
-# The same where evolution goes on from what is built: a first batch of slow builds has taken a third of a run.
-_BUILD_SHARES_BESIDE_OTHERS = (0.2, 0.5)
 _FEW = 4
 # In its first round, a run times its default and one more, however long that takes.
 LEAST = 2
@@ -87,19 +85,12 @@ class CodeBuilds:
         submit: Callable[[Candidate], Future[BuiltObject | GeneratorFailure]],
         waiting: int,
         first: Future[Any] | None = None,
-        *,
-        is_alone: bool = True,
     ) -> list[Built]:
-        """Build candidates, in order, until those that are enough are built; see `fewest`.
-
-        Args:
-            is_alone: whether all of them are samples of Halide's search.
-        """
+        """Build candidates, in order, until those that are enough are built; see `fewest`."""
         built: list[Built] = []
         to_come = deque(chosen)
         under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
-        shares = _BUILD_SHARES if is_alone else _BUILD_SHARES_BESIDE_OTHERS
-        fewest = self.fewest(len(chosen), shares, waiting, first)
+        fewest = self.fewest(len(chosen), _BUILD_SHARES, waiting, first)
 
         def late() -> bool:
             return fewest() < len(chosen) and len(built) >= fewest()
