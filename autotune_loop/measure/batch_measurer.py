@@ -37,7 +37,8 @@ _LOST_FACTOR = 1.1
 # The race of the leaders takes at most this share of the time that the batch took, and has this long in any case.
 _RACE_SHARE, _SHORTEST_RACE_S = 0.3, 3.0
 # A schedule that holds the device this many times longer than others usually did is hopeless, and its process is
-# ended: one whose calls took 260 times as long as the best one's held it for a quarter of a run. The shortest limit.
+# ended: one whose calls took 260 times as long as the best one's held it for a quarter of a run. No limit is shorter
+# than the second number.
 _RUN_LIMIT_FACTOR, _SHORTEST_RUN_LIMIT_S = 10.0, 10.0
 # Of fewer timings is not known what is usual.
 _FEW_TIMINGS = 3
