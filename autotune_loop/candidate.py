@@ -53,6 +53,15 @@ class Origin(Enum):
         return self in (Origin.FULL_BEAM, Origin.GREEDY, Origin.DEFAULT_PARAMETERS)
 
 
+# Of the schedules that techniques make as data; those of packages are plug-ins'.
+ORIGINS: Mapping[str, Origin] = {
+    TechniqueName.SKETCHES: Origin.SKETCH,
+    TechniqueName.EVOLUTION: Origin.EVOLUTION,
+    TechniqueName.ANNEALING: Origin.ANNEALING,
+    TechniqueName.PATTERN: Origin.PATTERN,
+}
+
+
 @dataclass(frozen=True)
 class SearchPoint:
     """Everything that decides what the autoscheduler returns, beside the generator: equal points give equal schedules.
@@ -112,12 +121,8 @@ def technique_of(point: Point) -> str:
     """The name of the technique that found a schedule."""
     if not isinstance(point, SchedulePoint):
         return TechniqueName.SAMPLING
-    named = {
-        Origin.EVOLUTION: TechniqueName.EVOLUTION,
-        Origin.ANNEALING: TechniqueName.ANNEALING,
-        Origin.PATTERN: TechniqueName.PATTERN,
-    }
-    return point.plug_in or named.get(point.origin, TechniqueName.SKETCHES)
+    built_in = (name for name, origin in ORIGINS.items() if origin is point.origin)
+    return point.plug_in or next(built_in, TechniqueName.SKETCHES)
 
 
 def found_by(point: Point) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from autotune_loop.draft.edit import with_factor, with_stage
 from autotune_loop.draft.model import Draft, LoopKind
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.schedule.directives import Split
 
 _LARGEST_VECTOR = 64
-_LARGEST_UNROLLED = 16
+LARGEST_UNROLLED = 16
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,11 @@ def factors_of(draft: Draft) -> dict[FactorPlace, int]:
 
 def with_factors(draft: Draft, factors: Mapping[FactorPlace, int]) -> Draft:
     """The draft with other factors in some places, not yet repaired."""
-    of_sites: defaultdict[Site, dict[int, int]] = defaultdict(dict)
     for place, factor in factors.items():
-        of_sites[place.site][place.transform] = factor
-    funcs = {**draft.funcs}
-    for site, changed in of_sites.items():
-        func = funcs[site.func]
-        stage = func.stages[site.stage]
-        transforms = tuple(
-            replace(made, factor=changed[place]) if place in changed and isinstance(made, Split) else made
-            for place, made in enumerate(stage.transforms)
-        )
-        funcs[site.func] = func.with_stage(site.stage, replace(stage, transforms=transforms))
-    return replace(draft, funcs=funcs)
+        func, index = place.site.func, place.site.stage
+        stage = with_factor(draft.funcs[func].stages[index], place.split_in(draft), factor)
+        draft = with_stage(draft, func, index, stage)
+    return draft
 
 
 def largest_factor(structure: DraftStructure, site: Site, made: Split) -> int:
@@ -68,5 +60,5 @@ def largest_factor(structure: DraftStructure, site: Site, made: Split) -> int:
         case LoopKind.VECTORIZED:
             return min(extent, _LARGEST_VECTOR)
         case LoopKind.UNROLLED:
-            return min(extent, _LARGEST_UNROLLED)
+            return min(extent, LARGEST_UNROLLED)
     return extent

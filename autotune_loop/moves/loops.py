@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autotune_loop.draft.edit import fuse, loops_of_kind, move_to, split, undo, with_stage
+from autotune_loop.draft.factors import LARGEST_UNROLLED
 from autotune_loop.draft.model import Draft, LoopKind, StageDraft
 from autotune_loop.draft.structure import DraftStructure, Site
 from autotune_loop.moves.move import MoveContext
@@ -13,7 +14,6 @@ from autotune_loop.schedule.values import Stage
 
 _FACTORS = (2, 4, 8, 16, 32, 64, 128)
 _UNROLL_FACTORS = (2, 3, 4, 6, 8)
-_LARGEST_UNROLLED = 16
 
 
 def split_loop(context: MoveContext) -> Draft | None:
@@ -90,7 +90,7 @@ def unroll(context: MoveContext) -> Draft | None:
     loop = context.pick([each for each in stage.order if stage.kind(each) is None and extents[each] > 1])
     if loop is None:
         return None
-    if extents[loop] <= _LARGEST_UNROLLED and context.structure.is_constant(site, loop):
+    if extents[loop] <= LARGEST_UNROLLED and context.structure.is_constant(site, loop):
         return with_stage(context.draft, site.func, site.stage, stage.with_kind(loop, LoopKind.UNROLLED))
     factor = context.pick([each for each in _UNROLL_FACTORS if each <= extents[loop]])
     if factor is None:

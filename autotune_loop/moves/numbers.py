@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from autotune_loop.draft.edit import with_factor, with_stage
-from autotune_loop.draft.factors import largest_factor
+from autotune_loop.draft.factors import factors_of, largest_factor
 from autotune_loop.draft.model import Draft, LoopKind
 from autotune_loop.draft.structure import Site
 from autotune_loop.moves.move import MoveContext
@@ -88,10 +88,9 @@ def pick_doubling(context: MoveContext) -> tuple[Site, Split, int] | None:
 def _pick_split(context: MoveContext) -> tuple[Site, Split] | None:
     """A split by a number; None where there is none."""
     splits: dict[str, list[tuple[Site, Split]]] = {}
-    for name in context.scheduled():
-        for index, stage in enumerate(context.draft.funcs[name].stages):
-            for each in stage.transforms:
-                if isinstance(each, Split) and isinstance(each.factor, int):
-                    splits.setdefault(name, []).append((Site(name, index), each))
+    scheduled = {*context.scheduled()}
+    for place in factors_of(context.draft):
+        if place.site.func in scheduled:
+            splits.setdefault(place.site.func, []).append((place.site, place.split_in(context.draft)))
     chosen = context.pick_func([*splits])
     return None if chosen is None else context.pick(splits[chosen])

@@ -287,8 +287,8 @@ class BatchBuilder:
             return others and late.within(0.0)
 
         result = result_unless(full, is_late)
-        was_full = isinstance(result, SearchFailure) and result.point.origin is Origin.FULL_BEAM
-        if isinstance(result, SearchFailure) and was_full and work.round_index == 0 and not self.stop.is_set():
+        is_needed = work.round_index == 0 and not self.stop.is_set()
+        if is_needed and isinstance(result, SearchFailure) and result.point.origin is Origin.FULL_BEAM:
             self._full_failed(work, result)
             self.listen(Notice(f"{_GREEDY} failed.", warning=True))
             result = result_unless(self._submit_full(work, greedy_point(self._sampling.seed, guide)), is_late)

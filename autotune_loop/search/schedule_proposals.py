@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from autotune_loop.candidate import (
+    ORIGINS,
     BuiltObject,
     Candidate,
     Origin,
@@ -45,12 +46,6 @@ from targets.generator.run import GeneratorFailure
 from targets.pipeline.shape import PipelineShape
 from targets.schedule.header import read_schedule
 
-_ORIGINS: dict[str, Origin] = {
-    TechniqueName.SKETCHES: Origin.SKETCH,
-    TechniqueName.EVOLUTION: Origin.EVOLUTION,
-    TechniqueName.ANNEALING: Origin.ANNEALING,
-    TechniqueName.PATTERN: Origin.PATTERN,
-}
 _MOVES_OF_IN_USE = ((Origin.INCUMBENT.value,), (Origin.OWN_SCHEDULE.value,))
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
 # made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
@@ -207,7 +202,7 @@ class ScheduleProposals:
             for proposal in self._techniques[technique].propose(population, count, source):
                 yield proposal, self._sha256(proposal.draft, task_index)
         except Exception as error:
-            if technique in _ORIGINS:
+            if technique in ORIGINS:
                 raise
             self._faulty.add(technique)
             fault = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -321,7 +316,7 @@ class ScheduleProposals:
     def _keep(
         self, work: BatchInProgress, technique: str, proposal: Proposal, sha256: str, sample_index: int
     ) -> Candidate:
-        origin = _ORIGINS.get(technique, Origin.PLUG_IN)
+        origin = ORIGINS.get(technique, Origin.PLUG_IN)
         if origin is Origin.SKETCH and proposal.moves in _MOVES_OF_IN_USE:
             origin = Origin(proposal.moves[0])
         plug_in = technique if origin is Origin.PLUG_IN else ""

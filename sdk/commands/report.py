@@ -162,14 +162,14 @@ def _print_tables(run: RecordedRun) -> None:
     from autotune_loop.specification.tuning_task import generator_names
     from autotune_loop.store.published import NOTHING
     from devices.device import Clock
-    from sdk.display.published_rows import LABEL_WIDTH, published_rows, size_schedule_rows
+    from sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
 
     console = make_console()
     clock = Clock(run.clock)
     spec = run.record.spec
     console.print(f"{generator_names(spec.tasks)} for {spec.profile.name}", style="bold")
-    if clock is not Clock.WALL:
-        console.print(f"All times are {clock.words}.", style="" if clock.is_device_time else "bold yellow")
+    for told in clock_lines(clock):
+        console.print(told)
     for task in run.tasks:
         newest = list(correlation_by_round(task.samples).values())[-1:]
         correlation = f"; rank correlation of the last round {newest[0]:.2f}" if newest else ""

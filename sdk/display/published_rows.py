@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rich.text import Text
+
 from autotune_loop.store.published import DEFAULT, Published, ScheduleTime, words_for
 from autotune_loop.store.size_schedules import SizeSchedule
+from devices.device import Clock
 from sdk.display.quantities import time_text
 
 LABEL_WIDTH = 11
 _GOOD, _DOUBTFUL = "bold green", "bold yellow"
+
+
+def clock_lines(clock: Clock) -> Iterator[Text]:
+    """What all times are, unless it is a real device's wall time: said once, then each number has the clock's mark."""
+    if clock is not Clock.WALL:
+        yield Text(f"All times are {clock.words}.", style="" if clock.is_device_time else _DOUBTFUL)
 
 
 def published_rows(published: Published, clock_mark: str, default_description: str) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ from autotune_loop.parameters.space import set_text
 from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from devices.device import Clock
 from sdk.display.display import FollowUp
-from sdk.display.published_rows import LABEL_WIDTH, published_rows, size_schedule_rows
+from sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
 from sdk.display.quantities import count_text, duration_text, time_text
 from sdk.output import make_console, shown_path
 
@@ -42,8 +42,7 @@ def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | 
     yield Text()
     yield Text(f"{result.generator} for {result.target} on {result.device}", style="bold")
     clock = Clock(result.clock)
-    if clock is not Clock.WALL:
-        yield Text(f"All times are {clock.words}.", style="" if clock.is_device_time else "bold yellow")
+    yield from clock_lines(clock)
     if not result.tuned:
         yield Text("nothing was timed", style="bold red")
     for index, tuned in enumerate(result.tuned):

@@ -53,6 +53,10 @@ class _Base:
         return {place: factor for place, factor in child.factors.items() if factor != self.factors[place]}
 
 
+# A parent and its faster child.
+_Gain = tuple[_Base, _Base]
+
+
 class PatternSearch:
     """Steps of the numbers of the fastest schedules."""
 
@@ -66,9 +70,9 @@ class PatternSearch:
             return
         mutation = Mutation(population.names, population.busy)
         for family in _families(population.tried):
-            base = family[0]
+            base, gains = family[0], _gains(family)
             structure = DraftStructure(base.tried.draft, population.names)
-            for factors in (*_further(family), *_joined(family)):
+            for factors in (*_further(base, gains), *_joined(base, gains)):
                 if _all_fit(structure, factors):
                     yield from _proposals(base, [factors], mutation)
             steps = _single_steps(family, structure, source)[: _STEPS_PER_WANTED * count]
@@ -97,7 +101,7 @@ def _families(tried: Sequence[Tried]) -> list[list[_Base]]:
     return families
 
 
-def _gains(family: Sequence[_Base]) -> list[tuple[_Base, _Base]]:
+def _gains(family: Sequence[_Base]) -> list[_Gain]:
     """Each schedule that is faster than the one of its skeleton that it was made from, with that; the most first."""
     by_symbol = {one.tried.symbol: one for one in family}
     made = [(by_symbol.get(one.tried.parents[0]), one) for one in family if one.tried.parents]
@@ -105,21 +109,19 @@ def _gains(family: Sequence[_Base]) -> list[tuple[_Base, _Base]]:
     return sorted(gains, key=lambda gain: gain[1].tried.time_ms / gain[0].tried.time_ms)
 
 
-def _further(family: Sequence[_Base]) -> Iterator[Factors]:
+def _further(base: _Base, gains: Sequence[_Gain]) -> Iterator[Factors]:
     """What made the base faster than its parent, once more."""
-    base = family[0]
-    for parent, one in _gains(family):
+    for parent, one in gains:
         if one is base:
             changed = parent.changes_of(base)
             yield {place: round(factor * factor / parent.factors[place]) for place, factor in changed.items()}
 
 
-def _joined(family: Sequence[_Base]) -> list[Factors]:
+def _joined(base: _Base, gains: Sequence[_Gain]) -> list[Factors]:
     """What made other schedules faster and the base does not have yet: as much as goes together first."""
-    base = family[0]
     joined: Factors = {}
     several: list[Factors] = []
-    for parent, one in _gains(family):
+    for parent, one in gains:
         changes = parent.changes_of(one)
         is_new = all(base.factors[place] == parent.factors[place] for place in changes)
         if is_new and joined.keys().isdisjoint(changes):

@@ -19,7 +19,7 @@ NAME = "separable_filter"
 # Both Funcs in strips of 32 rows, and in vectors of 16 columns for three channels.
 FIRST = max(starting_drafts(NAME), key=lambda draft: len(factors_of(draft)))
 PLACES = list(factors_of(FIRST))
-STRIPS, VECTORS, CHANNELS = ([place for place in PLACES if factors_of(FIRST)[place] == n] for n in (32, 16, 3))
+STRIPS, VECTORS = ([place for place in PLACES if factors_of(FIRST)[place] == n] for n in (32, 16))
 
 
 def population(*tried: Tried) -> Population:
