@@ -60,6 +60,7 @@ SIGNS: dict[str, Any] = {
     "own_s": 0.5,
     "stolen_s": 0.0,
     "waiting_s": None,
+    "has_priority": False,
     "hz": 1.2e9,
     "max_hz": 2.4e9,
     "hottest_c": 61.5,

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings, together
+from devices.timing.machine_signs import OTHERS_SHARE, BusyProcess, MachineSigns, Surroundings, together
 from devices.timing.measurement import MeasureFailure, Measurement
 from targets.values.texts import brief_duration
 
 # The last timings are judged, once there are so many of them, and so long: processor time ticks 100 times a second.
 _LAST_TIMINGS, _LEAST_TIMINGS, _LEAST_S = 16, 4, 0.5
-# Others disturb if they had more than this share of the cores, and if over half of the repetitions were disturbed, or a
-# task waited for a core for more than this share of the time.
-_OTHERS_SHARE, _DISTURBED_SHARE, _WAITING_SHARE = 0.10, 0.5, 0.25
+# Others are felt if over half of the repetitions were disturbed, or a task waited for a core for more than this share
+# of the time, unless it cannot have been one of ours.
+_DISTURBED_SHARE, _WAITING_SHARE = 0.5, 0.25
 # A hypervisor disturbs if it took more than this share of the time for which there was work.
 _STOLEN_SHARE = 0.10
 # Of a run's budget, what it may spend on waiting for a quiet machine.
@@ -70,7 +70,8 @@ def causes_while_timing(timings: Sequence[Measurement]) -> frozenset[Cause]:
     marks = [mark for timing in timings for mark in timing.disturbed_marks]
     disturbed_share = sum(marks) / len(marks) if marks else 0.0
     hot_share = sum(one.is_slowed_by_heat for one in signs) / len(signs)
-    is_felt = disturbed_share > _DISTURBED_SHARE or all_signs.waiting_share > _WAITING_SHARE
+    has_waited = all_signs.waiting_share > _WAITING_SHARE and not all_signs.has_priority
+    is_felt = disturbed_share > _DISTURBED_SHARE or has_waited
     found = _causes(all_signs, is_hot=hot_share > _DISTURBED_SHARE)
     return found if is_felt else found - {Cause.OTHERS}
 
@@ -82,7 +83,7 @@ def causes_at_rest(signs: MachineSigns) -> frozenset[Cause]:
 
 def _causes(signs: MachineSigns, *, is_hot: bool) -> frozenset[Cause]:
     found = {
-        Cause.OTHERS: signs.others_share > _OTHERS_SHARE,
+        Cause.OTHERS: signs.others_share > OTHERS_SHARE,
         Cause.HYPERVISOR: signs.stolen_share > _STOLEN_SHARE,
         Cause.HEAT: is_hot,
     }

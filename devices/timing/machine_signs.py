@@ -12,6 +12,8 @@ from targets.values.texts import printable
 
 # A core that computes at less of its highest frequency than this, on a machine that is this hot, is slowed by heat.
 SLOW_SHARE, HOT_C = 0.9, 80.0
+# Others disturb if they had more than this share of the cores.
+OTHERS_SHARE = 0.10
 
 _MOST_CORES = 2**16
 _LONGEST_NAME_CHARACTERS = 32
@@ -37,6 +39,7 @@ class MachineSigns:
         waiting_s: of the duration, in which a task waited for a core.
         hz, max_hz: the frequency at the end, and the highest one.
         hottest_c: the hottest thermometer; nobody looks while the frequency is high.
+        has_priority: no ordinary process could take a core away meanwhile.
     """
 
     duration_s: Annotated[float, _seconds]
@@ -48,6 +51,7 @@ class MachineSigns:
     hz: Annotated[float | None, _hz]
     max_hz: Annotated[float | None, _hz]
     hottest_c: Annotated[float | None, number(-100.0, 200.0)]
+    has_priority: Annotated[bool, true_or_false] = False
 
     @property
     def others_share(self) -> float:
@@ -55,6 +59,11 @@ class MachineSigns:
         available_s = self.cores * self.duration_s
         others_s = max(0.0, (self.busy_s or 0.0) - self.own_s)
         return min(1.0, others_s / available_s) if available_s > 0 else 0.0
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others had much of the cores, and could take them away."""
+        return self.others_share > OTHERS_SHARE and not self.has_priority
 
     @property
     def stolen_share(self) -> float:
@@ -94,6 +103,7 @@ def together(signs: Sequence[MachineSigns]) -> MachineSigns:
         hz=last.hz,
         max_hz=last.max_hz,
         hottest_c=last.hottest_c,
+        has_priority=all(one.has_priority for one in signs),
     )
 
 

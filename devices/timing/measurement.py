@@ -16,7 +16,7 @@ from devices.device_trouble import TroubleKind
 from devices.timing.machine_signs import MachineSigns
 from targets.values.checks import number
 
-# Others take the cores away without it being seen, too: where most repetitions are disturbed, the rest are suspect.
+# Where most repetitions are disturbed, the rest are suspect.
 _MOST_SHARE = 0.7
 # Times outside these are a fault of who has told them, whatever the kernel: for `record`, and for a message by msgspec.
 Seconds = Annotated[float, number(1e-9, 1e6), msgspec.Meta(ge=1e-9, le=1e6)]
@@ -45,7 +45,7 @@ class Beside:
     Attributes:
         kernel: its symbol.
         repetitions_s: seconds of one call, for every repetition.
-        disturbed: for every repetition, whether another process took a core away meanwhile.
+        disturbed: for every repetition, whether other load took a core away meanwhile.
         was_first: for every pair of repetitions, whether it ran before the other kernel.
     """
 
@@ -91,7 +91,7 @@ class Measurement:
         canary_s: the canary's times right before and after; empty where the device has none.
         factor: multiplied with it, its times are on the run's scale: they compare with those of the run's other
             measurements, on whatever device and at whatever moment.
-        disturbed: for every repetition, whether another process took a core away meanwhile; empty if nobody looked.
+        disturbed: for every repetition, whether other load took a core away meanwhile; empty if nobody looked.
         beside: what it was timed in alternation with; None if it was timed alone.
         reshaped: the outputs that have another shape than the reference's.
         machine: what else the machine did meanwhile; None if it does not tell.
@@ -150,9 +150,10 @@ class Measurement:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether one of the kernels was disturbed in most of its repetitions."""
+        """Whether one of the kernels was disturbed in most of its repetitions, or may have been in all, unseen."""
         marks = [self.disturbed] if self.beside is None else [self.disturbed, self.beside.disturbed]
-        return any(sum(one) > _MOST_SHARE * len(one) for one in marks)
+        is_shared = self.machine is not None and self.machine.is_shared
+        return is_shared or any(sum(one) > _MOST_SHARE * len(one) for one in marks)
 
     @property
     def ratio(self) -> float | None:

@@ -100,6 +100,7 @@ void report_machine(const struct machine_counters *before, double own_s) {
     event_number("own_s", own_s >= 0 ? own_s : after.own_s - before->own_s);
     event_number("stolen_s", known ? after.stolen_s - before->stolen_s : NAN);
     event_number("waiting_s", after.waiting_s - before->waiting_s);
+    event_boolean("has_priority", has_priority());
     event_number("hz", hz);
     event_number("max_hz", max_hz);
     event_number("hottest_c", hz < SLOW * max_hz ? hottest_c() : NAN);

@@ -195,6 +195,7 @@ static void run_kernel(const struct options *options) {
     static struct invocation invocation, beside; /* too large for the small stacks of some devices */
     struct kernel_process process;
     bool has_process = false;
+    if (options->time && !options->simulated_cores) take_priority();
     keep_freed_memory();
     set_up_halide(options->simulated_cores ? 1 : options->threads);
     if (options->simulated_cores) simulate_cores(options->simulated_cores);

@@ -239,11 +239,11 @@ void time_kernel(struct invocation *invocation, struct invocation *beside, const
 struct calls_request {
     int64_t calls;
     bool is_settled_first; /* another call, that does not count, comes before them */
-    bool is_watched;       /* say whether they were disturbed */
+    bool is_watched;       /* say how much processor time they took */
 };
 struct calls_result {
     double spent_s;
-    bool is_disturbed; /* a thread of the process lost its core meanwhile */
+    double processor_s; /* of all threads of the process; 0 if unknown */
 };
 struct calls_result time_calls(struct invocation *invocation, struct calls_request request);
 
@@ -258,6 +258,11 @@ bool start_process(struct kernel_process *process, struct invocation *invocation
 struct calls_result ask_process(const struct kernel_process *process, struct calls_request request);
 /* Ends it; ends the program with its error if it had one. */
 void end_process(const struct kernel_process *process);
+
+/* priority.c: before Halide starts its threads, which inherit it */
+void take_priority(void);
+/* Whether no ordinary process can take a core away. */
+bool has_priority(void);
 
 /* usable_cores.c: false, -1, and nothing but on Linux and Android */
 bool is_usable_core(int core);

@@ -1,12 +1,9 @@
 /* Repeats a kernel until its median is precise enough; or, beside another one, until the ratio of the two is known. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runner.h"
-
-#ifdef __linux__
-#include <sys/resource.h>
-#endif
 
 enum { REPETITIONS_WHEN_GIVEN_UP = 2, FIRST_LOOK = 3, MAX_ITERATIONS = 1 << 20 };
 
@@ -17,6 +14,9 @@ static const double LONGEST_SETTLED_S = 0.02;
 /* A kernel that is slower than a lost one by this factor is hopeless, which is seen while it warms up. */
 static const double HOPELESS_FACTOR = 1.4;
 
+/* With less than this share of the cores that a kernel usually has, other load has taken one away from it. */
+static const double NEARLY_ALL = 0.9;
+
 /* One of the kernels that are timed together. */
 struct timed {
     struct invocation *invocation;
@@ -25,7 +25,8 @@ struct timed {
     int64_t iterations; /* calls in one repetition */
     double fastest_call_s;
     double *times_s;
-    bool *disturbed; /* repetitions in which other load took a core away from a thread */
+    double *cores;   /* that it had on average, for each repetition; 0 if unknown */
+    bool *disturbed; /* repetitions in which other load took a core away */
 };
 
 struct timing {
@@ -41,26 +42,28 @@ struct timing {
     uint64_t random;
 };
 
-/* How often a thread of this process lost its core while it had work to do. */
-static long involuntary_switches(void) {
+/* The processor time of all threads of this process; 0 where nobody tells, or the time of calls is none of it. */
+static double processor_s(const struct invocation *invocation, struct calls_request request) {
 #ifdef __linux__
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-#else
-    return 0;
+    struct timespec used;
+    if (request.is_watched && !uses_device(invocation) && clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0) {
+        return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
+    }
 #endif
+    (void)invocation, (void)request;
+    return 0;
 }
 
 struct calls_result time_calls(struct invocation *invocation, struct calls_request request) {
     if (!uses_device(invocation)) spread_threads();
     if (request.is_settled_first) call_once(invocation);
-    const long switches = request.is_watched ? involuntary_switches() : 0;
+    const double used_s = processor_s(invocation, request);
     const int64_t start = now_ns();
     for (int64_t i = 0; i < request.calls; i++) {
         call_once(invocation);
     }
     const double spent_s = (double)(now_ns() - start) * 1e-9;
-    return (struct calls_result){spent_s, request.is_watched && involuntary_switches() != switches};
+    return (struct calls_result){spent_s, processor_s(invocation, request) - used_s};
 }
 
 static struct calls_result make_calls(const struct timed *timed, struct calls_request request) {
@@ -171,7 +174,7 @@ static void time_repetition(struct timed *timed, int i, const struct timing *tim
     };
     const struct calls_result result = make_calls(timed, request);
     timed->times_s[i] = result.spent_s / (double)timed->iterations;
-    timed->disturbed[i] = result.is_disturbed;
+    timed->cores[i] = result.spent_s > 0 ? result.processor_s / result.spent_s : 0;
 }
 
 /* Times the kernel once, and the one beside it right before or after, as chance has it (xorshift). */
@@ -185,8 +188,41 @@ static void repeat_once(struct timing *timing) {
     if (timing->beside_first[i]) time_repetition(&timing->beside, i, timing);
     time_repetition(&timing->kernel, i, timing);
     if (paired && !timing->beside_first[i]) time_repetition(&timing->beside, i, timing);
-    if (timing->kernel.disturbed[i] || timing->beside.disturbed[i]) return;
-    timing->values[timing->value_count++] = timing->kernel.times_s[i] / (paired ? timing->beside.times_s[i] : 1);
+}
+
+/* Marks the repetitions in which a kernel had fewer cores than usual: than all but a tenth of them had at most. Returns
+ * how many had them. */
+static int mark_disturbed(struct timed *timed, int count, double *scratch) {
+    memcpy(scratch, timed->cores, (size_t)count * sizeof *scratch);
+    qsort(scratch, (size_t)count, sizeof *scratch, compare_doubles);
+    const double least = NEARLY_ALL * scratch[(count - 1) * 9 / 10];
+    int undisturbed = 0;
+    for (int i = 0; i < count; i++) {
+        timed->disturbed[i] = timed->cores[i] < least;
+        undisturbed += !timed->disturbed[i];
+    }
+    return undisturbed;
+}
+
+/* Finds the values that count. If other load took a core away for good, one of the two kernels may have had it back for a
+ * few repetitions by chance, and the other for none: of such a pair one would be timed on more cores than the other. So
+ * where one was disturbed much more often than the other, no repetition is marked, and no look decides. */
+static void find_values(struct timing *timing) {
+    struct timed *kernel = &timing->kernel, *beside = &timing->beside;
+    const int count = timing->count, mine = mark_disturbed(kernel, count, timing->scratch);
+    timing->value_count = 0;
+    if (beside->invocation) {
+        const int others = mark_disturbed(beside, count, timing->scratch);
+        if (2 * mine < others || 2 * others < mine) {
+            memset(kernel->disturbed, 0, (size_t)count * sizeof *kernel->disturbed);
+            memset(beside->disturbed, 0, (size_t)count * sizeof *beside->disturbed);
+            return;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (kernel->disturbed[i] || beside->disturbed[i]) continue;
+        timing->values[timing->value_count++] = kernel->times_s[i] / (beside->invocation ? beside->times_s[i] : 1);
+    }
 }
 
 static const char *repeat(struct timing *timing) {
@@ -194,14 +230,13 @@ static const char *repeat(struct timing *timing) {
     const int64_t start = now_ns();
     while (timing->count < options->max_repetitions) {
         repeat_once(timing);
-        const int count = timing->value_count;
+        const int count = timing->count;
         const double spent_s = (double)(now_ns() - start) * 1e-9;
-        const bool is_news = !timing->kernel.disturbed[timing->count - 1] && !timing->beside.disturbed[timing->count - 1];
-        if (spent_s >= options->min_time_s && is_news) {
+        /* A look sorts, so with many repetitions there is not one after each. */
+        if (spent_s >= options->min_time_s && (count < 64 || count % (count / 16) == 0)) {
+            find_values(timing);
             if (is_slower(timing, options->lost_over)) return "slower";
-            /* The check sorts, so with many repetitions it is not made after each. */
-            const bool check = count >= options->min_repetitions && (count < 64 || count % (count / 16) == 0);
-            if (check && is_precise(timing)) return "precision";
+            if (timing->value_count >= options->min_repetitions && is_precise(timing)) return "precision";
         }
         if (spent_s >= options->max_time_s) return "time";
     }
@@ -227,6 +262,7 @@ static bool warm_up_in_turns(struct timing *timing, double first_call_s) {
     while ((kernel->fastest_call_s < 0 || spent_s < 2 * options->warm_up_s) && timing->count < options->max_repetitions) {
         const int i = timing->count;
         repeat_once(timing);
+        find_values(timing);
         if (is_slower(timing, HOPELESS_FACTOR * options->lost_over)) return true;
         spent_s += kernel->times_s[i] + beside->times_s[i];
         note_warm_up(kernel, kernel->times_s[i]);
@@ -252,7 +288,8 @@ static void report_marks(const char *key, const bool *marks, int count) {
     event_close(']');
 }
 
-static void report(const struct timing *timing, const char *stopped_by) {
+static void report(struct timing *timing, const char *stopped_by) {
+    find_values(timing);
     event_begin("timed");
     report_times("repetitions_s", timing->kernel.times_s, timing->count);
     report_marks("disturbed", timing->kernel.disturbed, timing->count);
@@ -315,12 +352,14 @@ static struct timed allocate_timed(struct invocation *invocation, const struct k
         .invocation = invocation,
         .process = process,
         .times_s = allocate(count, sizeof(double)),
+        .cores = allocate(count, sizeof(double)),
         .disturbed = allocate(count, sizeof(bool)),
     };
 }
 
 static void free_timed(struct timed *timed) {
     free(timed->times_s);
+    free(timed->cores);
     free(timed->disturbed);
 }
 

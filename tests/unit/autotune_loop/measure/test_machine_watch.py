@@ -48,6 +48,7 @@ def timing(
         (timing(CROWDED, disturbed=6), {Cause.OTHERS}),
         (timing(CROWDED, disturbed=3, beside_disturbed=3), {Cause.OTHERS}),
         (timing(replace(CROWDED, waiting_s=0.2)), {Cause.OTHERS}),
+        (timing(replace(CROWDED, waiting_s=0.2, has_priority=True)), set()),
         (timing(replace(QUIET, waiting_s=0.2)), set()),
         (timing(replace(QUIET, busy_s=None, waiting_s=0.5), disturbed=10), set()),
         (timing(STOLEN), {Cause.HYPERVISOR}),

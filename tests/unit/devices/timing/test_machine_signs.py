@@ -45,6 +45,7 @@ def test_signs_are_read() -> None:
         {"hz": 0},
         {"hottest_c": 9e9},
         {"hottest_c": "hot"},
+        {"has_priority": "yes"},
     ],
 )
 def test_signs_that_cannot_be_true_are_none(change: dict[str, object]) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devices.device import Clock
+from devices.timing.machine_signs import MachineSigns
 from devices.timing.measurement import Beside, Measurement
 
 TIMES_S = st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=40)
@@ -45,6 +46,17 @@ def test_disturbed_repetitions_do_not_count_as_long_as_there_are_others() -> Non
     assert some.repetitions_s == times_s
     every = Measurement("k", "pi", Clock.WALL, times_s, "time", True, disturbed=(True,) * 5)
     assert every.median_s == 1.2
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "has_priority", "is_disturbed"), [(2.0, False, True), (2.0, True, False), (1.0, False, False)]
+)
+def test_it_is_disturbed_if_others_could_take_the_cores_away(
+    busy_s: float, has_priority: bool, is_disturbed: bool
+) -> None:
+    """A core that others always have is not missed: there is no repetition that had it."""
+    machine = MachineSigns(1.0, 2, busy_s, 1.0, 0.0, None, None, None, None, has_priority)
+    assert replace(measurement([1.0, 1.1]), machine=machine).is_disturbed == is_disturbed
 
 
 def paired(disturbed: tuple[bool, ...], beside_disturbed: tuple[bool, ...]) -> Measurement:

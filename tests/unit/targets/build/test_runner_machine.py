@@ -17,7 +17,19 @@ from tests.unit.targets.conftest import Runner
 pytestmark = pytest.mark.toolchain
 
 FEW = "--warm-up-s 0 --min-repetition-s 0 --max-repetitions 6 --max-time-s 99".split()
-KEYS = {"event", "duration_s", "cores", "busy_s", "own_s", "stolen_s", "waiting_s", "hz", "max_hz", "hottest_c"}
+KEYS = {
+    "event",
+    "duration_s",
+    "cores",
+    "busy_s",
+    "own_s",
+    "stolen_s",
+    "waiting_s",
+    "has_priority",
+    "hz",
+    "max_hz",
+    "hottest_c",
+}
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 USABLE = sorted(os.sched_getaffinity(0))
 # None is usable where this is tested.
@@ -29,7 +41,8 @@ def program(halide: HalideInstall, tmp_path_factory: pytest.TempPathFactory) -> 
     program = tmp_path_factory.mktemp("machine") / "machine"
     flags = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O1"]
     roots = ['-DPROC_ROOT="now/proc"', '-DSYS_ROOT="now/sys"', f"-I{RUNNER_DIR}", f"-I{halide.include_dir}"]
-    sources = [str(RUNNER_DIR / name) for name in ("machine.c", "neighbours.c", "usable_cores.c", "output.c")]
+    names = ("machine.c", "neighbours.c", "priority.c", "usable_cores.c", "output.c")
+    sources = [str(RUNNER_DIR / name) for name in names]
     here = str(Path(__file__).with_name("scripted_machine.c"))
     subprocess.run(["gcc", *flags, *roots, here, *sources, "-lm", "-o", str(program)], check=True)
     return program
@@ -109,7 +122,13 @@ def test_what_the_kernel_does_not_tell_is_unknown(
     program: Path, moments: tuple[Moment, Moment], tmp_path: Path
 ) -> None:
     machine = report(program, "timing", tmp_path)["machine"]
-    assert {key for key, value in machine.items() if value is None} == KEYS - {"event", "duration_s", "cores", "own_s"}
+    assert {key for key, value in machine.items() if value is None} == KEYS - {
+        "event",
+        "duration_s",
+        "cores",
+        "own_s",
+        "has_priority",
+    }
     assert machine["cores"] == 0
 
 

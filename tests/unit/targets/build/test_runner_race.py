@@ -44,87 +44,95 @@ def races(
     min_time_s: float = 0.0,
     give_up_over_s: float = 0.0,
     disturbed: float = 0.0,
-) -> list[tuple[str, int, int]]:
-    """What each race was stopped by, its repetitions, and those with the yardstick first."""
-    command = [program, ratio, noise, RACES, 1, lost_over, warm_up_s, min_time_s, give_up_over_s, disturbed]
+    beside_disturbed: float = 0.0,
+) -> list[tuple[str, int, int, int]]:
+    """What each race was stopped by, its repetitions, those with the yardstick first, and those that do not count."""
+    command = [program, ratio, noise, RACES, 1, lost_over, warm_up_s, min_time_s, give_up_over_s]
     lines = subprocess.run(
-        [str(word) for word in command], check=True, capture_output=True, text=True
+        [str(word) for word in [*command, disturbed, beside_disturbed]], check=True, capture_output=True, text=True
     ).stdout.splitlines()
-    return [(words[0], int(words[1]), int(words[2])) for words in map(str.split, lines)]
+    return [(words[0], int(words[1]), int(words[2]), int(words[3])) for words in map(str.split, lines)]
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
 def test_equal_kernels_rarely_lose(scripted_race: Path, noise: float) -> None:
-    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, noise))
+    stops = Counter(stopped_by for stopped_by, *_ in races(scripted_race, 1.0, noise))
     assert stops["slower"] <= RACES / 20
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
 def test_faster_kernels_hardly_ever_lose(scripted_race: Path, noise: float) -> None:
-    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 0.8, noise))
+    stops = Counter(stopped_by for stopped_by, *_ in races(scripted_race, 0.8, noise))
     assert stops["slower"] <= RACES / 200
 
 
 @pytest.mark.parametrize(("noise", "most"), [(0.02, 3.1), (0.12, 4), (0.3, 7)])
 def test_twice_as_slow_ones_stop_after_a_few_repetitions(scripted_race: Path, noise: float, most: float) -> None:
     result = races(scripted_race, 2.0, noise)
-    assert sum(stopped_by == "slower" for stopped_by, _, _ in result) >= 0.99 * RACES
-    assert sum(repetitions for _, repetitions, _ in result) / RACES <= most
+    assert sum(stopped_by == "slower" for stopped_by, *_ in result) >= 0.99 * RACES
+    assert sum(repetitions for _, repetitions, *_ in result) / RACES <= most
 
 
 @pytest.mark.parametrize(("noise", "most"), [(0.02, 3.1), (0.12, 6)])
 def test_hopeless_ones_stop_while_they_warm_up(scripted_race: Path, noise: float, most: float) -> None:
     """A race takes 50 ms, which is 11 repetitions, unless the kernel is clearly worse than one that loses."""
     result = races(scripted_race, 3.0, noise, warm_up_s=0.02, min_time_s=0.05)
-    assert sum(repetitions for _, repetitions, _ in result) / RACES <= most
+    assert sum(repetitions for _, repetitions, *_ in result) / RACES <= most
     lost = races(scripted_race, 1.2, noise, warm_up_s=0.02, min_time_s=0.05)
-    assert sum(repetitions < 11 for _, repetitions, _ in lost) <= RACES / 100
+    assert sum(repetitions < 11 for _, repetitions, *_ in lost) <= RACES / 100
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.12, 0.3])
 def test_equal_ones_do_not_lose_while_they_warm_up(scripted_race: Path, noise: float) -> None:
-    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, noise, warm_up_s=0.02))
+    stops = Counter(stopped_by for stopped_by, *_ in races(scripted_race, 1.0, noise, warm_up_s=0.02))
     assert stops["slower"] <= RACES / 20
 
 
 def test_a_race_may_be_against_a_multiple_of_the_other_kernel(scripted_race: Path) -> None:
     """A yardstick that is twice as slow as the best: what is half as fast as the best is as fast as the yardstick."""
-    slower = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, 0.12, lost_over=0.5))
+    slower = Counter(stopped_by for stopped_by, *_ in races(scripted_race, 1.0, 0.12, lost_over=0.5))
     assert slower["slower"] >= 0.99 * RACES
-    equal = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 0.5, 0.12, lost_over=0.5))
+    equal = Counter(stopped_by for stopped_by, *_ in races(scripted_race, 0.5, 0.12, lost_over=0.5))
     assert equal["slower"] <= RACES / 20
 
 
 def test_repetitions_that_lost_their_core_do_not_lose_a_race(scripted_race: Path) -> None:
-    stops = Counter(stopped_by for stopped_by, _, _ in races(scripted_race, 1.0, 0.02, disturbed=0.4))
-    assert stops["slower"] <= RACES / 20
+    result = races(scripted_race, 1.0, 0.02, min_time_s=0.05, disturbed=0.25, beside_disturbed=0.25)
+    assert sum(stopped_by == "slower" for stopped_by, *_ in result) <= RACES / 20
+
+
+@pytest.mark.parametrize(("disturbed", "others", "marked"), [(0.0, 0.0, 0.0), (0.4, 0.4, 0.4), (0.8, 0.0, 0.0)])
+def test_repetitions_without_a_core_do_not_count_unless_only_one_of_the_two_seldom_has_it(
+    scripted_race: Path, disturbed: float, others: float, marked: float
+) -> None:
+    result = races(scripted_race, 1.0, 0.02, 99.0, min_time_s=0.2, disturbed=disturbed, beside_disturbed=others)
+    share = sum(marks for *_, marks in result) / sum(repetitions for _, repetitions, *_ in result)
+    assert share == pytest.approx(marked, abs=0.05)
 
 
 def test_alone_it_is_repeated_until_the_median_is_as_precise_as_was_asked(scripted_race: Path) -> None:
     """To 1 % with noise of 5 %: the standard error of a median is 1.25 times the noise over the root of the count."""
     result = races(scripted_race, 1.0, 0.05, ALONE)
-    assert sum(stopped_by == "precision" for stopped_by, _, _ in result) >= 0.99 * RACES
-    assert 20 < sum(repetitions for _, repetitions, _ in result) / RACES < 60
+    assert sum(stopped_by == "precision" for stopped_by, *_ in result) >= 0.99 * RACES
+    assert 20 < sum(repetitions for _, repetitions, *_ in result) / RACES < 60
 
 
 @pytest.mark.parametrize("lost_over", [ALONE, 99.0])
 def test_a_kernel_is_given_up_by_its_fastest_call(scripted_race: Path, lost_over: float) -> None:
     """Of twenty calls the slowest takes 2 ms and the fastest half a one."""
     stops = Counter(
-        stopped_by
-        for stopped_by, _, _ in races(scripted_race, 1.0, 0.4, lost_over, warm_up_s=0.02, give_up_over_s=1e-3)
+        stopped_by for stopped_by, *_ in races(scripted_race, 1.0, 0.4, lost_over, warm_up_s=0.02, give_up_over_s=1e-3)
     )
     assert stops["gave_up"] <= RACES / 100
     stops = Counter(
-        stopped_by
-        for stopped_by, _, _ in races(scripted_race, 9.0, 0.4, lost_over, warm_up_s=0.02, give_up_over_s=1e-3)
+        stopped_by for stopped_by, *_ in races(scripted_race, 9.0, 0.4, lost_over, warm_up_s=0.02, give_up_over_s=1e-3)
     )
     assert stops["gave_up"] >= 0.99 * RACES
 
 
 def test_the_order_is_random(scripted_race: Path) -> None:
     result = races(scripted_race, 0.8, 0.12)
-    share = sum(first for _, _, first in result) / sum(repetitions for _, repetitions, _ in result)
+    share = sum(first for _, _, first, _ in result) / sum(repetitions for _, repetitions, *_ in result)
     assert 0.45 < share < 0.55
 
 
@@ -140,7 +148,7 @@ def test_reports_both_kernels(runner: Runner) -> None:
     assert len(result.all("buffer")) == 2
 
 
-LONG = "--warm-up-s 0 --precision 0 --max-repetitions 100000 --max-time-s 999".split()
+LONG = "--warm-up-s 0 --precision 0 --lost-over 1e6 --max-repetitions 100000 --max-time-s 999".split()
 
 
 def children_of(parent: int) -> list[int]:
