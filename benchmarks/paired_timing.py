@@ -118,13 +118,19 @@ def record(executable: Executable, yardstick: str, load: str, way: str, best_rat
     return Recorded(load, way, times, held_s)
 
 
-def time_once(executable: Executable, kernel: str, options: Sequence[str]) -> tuple[Measurement, float]:
+def time_once(
+    executable: Executable, kernel: str, options: Sequence[str], through: Sequence[str] = ()
+) -> tuple[Measurement, float]:
     """The schedule's times, and the seconds that its process took.
+
+    Args:
+        through: a command that starts the process.
 
     Raises:
         RuntimeError: the schedule does not run.
     """
-    outcome = run_limited([str(executable.path), "--kernel", kernel, *_TIMING, *options], _LIMITS, environment={})
+    command = [*through, str(executable.path), "--kernel", kernel, *_TIMING, *options]
+    outcome = run_limited(command, _LIMITS, environment={})
     for line in outcome.log.splitlines():
         event = json.loads(line) if line.startswith("{") else {}
         if event.get("event") == "timed":

@@ -3,6 +3,7 @@
 0    done
 1    failed, with one message on standard error that names the next step
 2    wrong usage
+3 to 7: of `sdk check`, which has found something
 130  interrupted
 """
 
@@ -16,11 +17,13 @@ from typing import Annotated, Any
 
 import typer
 
-from sdk.commands import schedule, targets, weights
+from sdk.commands import config, schedule, targets, weights
 from sdk.commands.autotune import autotune
 from sdk.commands.bench import bench
 from sdk.commands.build import build
+from sdk.commands.check import check
 from sdk.commands.cmake_dir import cmake_dir
+from sdk.commands.compare import compare
 from sdk.commands.devices import devices
 from sdk.commands.doctor import doctor
 from sdk.commands.farm import farm
@@ -31,8 +34,19 @@ from sdk.service.interrupts import end_in_order
 from targets.errors import SdkError, remedy
 
 # Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
-_COMMANDS: tuple[Callable[..., None], ...] = (autotune, build, bench, ship, retrain, report, doctor, cmake_dir)
-_GROUPS = (schedule.group, targets.group, devices.group, farm.group, weights.group)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    autotune,
+    build,
+    bench,
+    ship,
+    check,
+    retrain,
+    report,
+    compare,
+    doctor,
+    cmake_dir,
+)
+_GROUPS = (schedule.group, targets.group, devices.group, farm.group, weights.group, config.group)
 
 _DONE = 0
 _FAILED = 1

@@ -13,6 +13,8 @@ from autotune_loop.measure.func_comparison import ProfiledSchedule as ProfiledSc
 from autotune_loop.moves.mutation import Mutation as Mutation
 from autotune_loop.play_off.header_play_off import HeaderPlayOff as HeaderPlayOff
 from autotune_loop.play_off.verdict import Verdict as Verdict
+from autotune_loop.report.comparison import Comparison as Comparison
+from autotune_loop.report.recorded_run import RecordedRun as RecordedRun
 from autotune_loop.run.result import Outcome as Outcome
 from autotune_loop.run.result import TunedSchedule as TunedSchedule
 from autotune_loop.run.result import TuneResult as TuneResult
@@ -25,6 +27,9 @@ from autotune_loop.search.techniques.technique import Proposal as Proposal
 from autotune_loop.search.techniques.technique import Technique as Technique
 from autotune_loop.search.techniques.technique import Tried as Tried
 from autotune_loop.shipping.check_folder import CheckedFolder as CheckedFolder
+from autotune_loop.shipping.gate.checked_schedule import CheckedSchedule as CheckedSchedule
+from autotune_loop.shipping.gate.checked_schedule import GateResult as GateResult
+from autotune_loop.shipping.gate.checked_schedule import GateVerdict as GateVerdict
 from autotune_loop.shipping.ship_manifest import ShipManifest as ShipManifest
 from autotune_loop.specification.measure_options import MeasureOptions as MeasureOptions
 from autotune_loop.specification.objective import Objective as Objective
@@ -46,12 +51,16 @@ from sdk.api.bench import bench as bench
 from sdk.api.bench import func_times as func_times
 from sdk.api.bench import play_off as play_off
 from sdk.api.build import build as build
+from sdk.api.check import check_schedules as check_schedules
+from sdk.api.compare import compare as compare
+from sdk.api.compare import load_run as load_run
 from sdk.api.report import report as report
 from sdk.api.retrain import retrain as retrain
 from sdk.api.schedule import own_schedule as own_schedule
 from sdk.api.schedule import shown_schedule as shown_schedule
 from sdk.api.ship import check_shipped as check_shipped
 from sdk.api.ship import ship as ship
+from sdk.options.check_options import CheckOptions as CheckOptions
 from sdk.options.generator_spec import GeneratorSpec as GeneratorSpec
 from targets.build.artifacts import Artifacts as Artifacts
 from targets.errors import BudgetError as BudgetError

@@ -73,6 +73,15 @@ def read_settings(variables: Mapping[str, str] | None = None) -> Settings:
     )
 
 
+def variables_set(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables above that are set, of those that the SDK reads."""
+    values = os.environ if variables is None else variables
+    names = ("SDK_CACHE_DIR", "SDK_CONFIG_DIR", "SDK_PROFILE_DIR", "SDK_SCHEDULER", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+    return {
+        name: values[name] for name in (*names, *NDK_VARIABLES, SDK_VARIABLE, HEXAGON_SDK_VARIABLE) if values.get(name)
+    }
+
+
 def export_variables(variables: Mapping[str, str]) -> None:
     """Set environment variables of this process, for a library that reads nothing else."""
     os.environ.update(variables)

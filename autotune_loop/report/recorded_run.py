@@ -9,8 +9,10 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autotune_loop.candidate import Measured
+from autotune_loop.candidate import Measured, found_by
+from autotune_loop.parameters.space import set_text
 from autotune_loop.specification.tuning_task import published_paths
 from autotune_loop.store.published import Published, read_published
 from autotune_loop.store.read_database import (
@@ -31,7 +33,10 @@ from autotune_loop.store.run_database import NOT_DONE
 from autotune_loop.store.run_record import RunRecord, read_run_record
 from autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
 from devices.device import Clock
-from targets.errors import RunFolderError, os_error_as
+from targets.errors import RunFolderError, ToolchainError, os_error_as
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _DATABASE = "tuning.db"
 _DAMAGED_STEP = "Restore it from a copy, or start a new run."
@@ -140,11 +145,50 @@ class RecordedRun:
         """What the times are, for people."""
         return Clock.words_of(self.clock)
 
+    def to_frame(self) -> DataFrame:
+        """The measured candidates as a table of pandas, a row for each, in the order of timing.
+
+        Its columns: sample, argument_set, round, time_ms, spread_ms, timings, found_by, moves, parents (their symbols),
+        predicted_ms, parameters, device, clock, elapsed_s (since the start of the run), symbol.
+
+        Raises:
+            ToolchainError: pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise ToolchainError(
+                "pandas is not installed, which tables are made with.",
+                next_step="Install it: pip install 'halide-autotune-sdk[frame]'",
+            ) from error
+        return DataFrame([_frame_row(self, sample) for sample in self.samples])
+
     @property
     def tasks(self) -> list[TaskSamples]:
         """The argument sets that have a sample, in their order."""
         indices = sorted({sample.candidate.task_index for sample in self.samples})
         return [TaskSamples(i, tuple(s for s in self.samples if s.candidate.task_index == i)) for i in indices]
+
+
+def _frame_row(run: RecordedRun, sample: Measured) -> dict[str, object]:
+    one = sample.candidate
+    return {
+        "sample": one.sample,
+        "argument_set": one.task_index,
+        "round": one.round_index,
+        "time_ms": sample.median_ms,
+        "spread_ms": sample.spread_ms,
+        "timings": sample.processes,
+        "found_by": found_by(one.point),
+        "moves": ", ".join(getattr(one.point, "moves", ())),
+        "parents": " ".join(getattr(one.point, "parents", ())),
+        "predicted_ms": one.predicted_ms,
+        "parameters": set_text(one.parameters),
+        "device": sample.device,
+        "clock": sample.clock,
+        "elapsed_s": sample.at_unix_s - run.start_unix_s,
+        "symbol": one.symbol,
+    }
 
 
 def read_recorded_run(folder: Path) -> RecordedRun:

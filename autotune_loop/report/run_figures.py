@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure
 
 _HEIGHT_PX = 320
-_LINE_COLOURS = ("#444444", "#b8860b", "#7b3294", "#008080", "#a0522d")
+LINE_COLOURS = ("#444444", "#b8860b", "#7b3294", "#008080", "#a0522d")
 _BEST_COLOUR = "#1b7837"
 _SAMPLE_COLOUR = "#8fb8de"
 _FEWEST_FOR_A_CORRELATION = 4
@@ -39,7 +39,7 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
     else:
         title, x_label, xs = "time", "minutes since the start", [(s.at_unix_s - start_unix_s) / 60 for s in samples]
     best_ms = list(itertools.accumulate((s.median_ms for s in samples), min))
-    plot = _figure(
+    plot = make_figure(
         f"Best so far against {title}",
         x_label,
         "time of a schedule (ms)",
@@ -56,7 +56,7 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
     plot.select_one(HoverTool).renderers = [dots]
     plot.step(xs, best_ms, mode="after", line_width=2.5, color=_BEST_COLOUR, legend_label="best so far")
     ends = [xs[0], xs[-1]] if xs else []
-    for (name, time_ms), colour in zip(lines_ms.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+    for (name, time_ms), colour in zip(lines_ms.items(), itertools.cycle(LINE_COLOURS), strict=False):
         plot.line(ends, [time_ms] * len(ends), line_dash="dashed", line_width=2, color=colour, legend_label=name)
     plot.legend.location = "top_right"
     plot.legend.click_policy = "hide"
@@ -69,7 +69,7 @@ def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Figur
     Args:
         samples: of one argument set, in the order of timing.
     """
-    plot = _figure(
+    plot = make_figure(
         "Best so far, by what found it",
         "minutes since the start",
         "time of a schedule (ms)",
@@ -80,7 +80,7 @@ def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Figur
     for sample in samples:
         by_origin.setdefault(found_by(sample.candidate.point), []).append(sample)
     end = (samples[-1].at_unix_s - start_unix_s) / 60
-    for (origin, found), colour in zip(by_origin.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+    for (origin, found), colour in zip(by_origin.items(), itertools.cycle(LINE_COLOURS), strict=False):
         best_ms = list(itertools.accumulate((s.median_ms for s in found), min))
         xs = [(s.at_unix_s - start_unix_s) / 60 for s in found]
         plot.step(
@@ -106,7 +106,7 @@ def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -
 
     values = list(parameter.values)
     values += sorted({s.candidate.parameters[parameter.name] for s in samples} - set(values))  # the default's
-    plot = _figure(
+    plot = make_figure(
         f"Time against {parameter.name}, with the fastest of each value",
         parameter.name,
         "time of a set (ms)",
@@ -137,7 +137,7 @@ def predicted_against_measured(samples: Sequence[Measured]) -> Figure:
     from bokeh.transform import linear_cmap
 
     known = [s for s in samples if (s.candidate.predicted_ms or 0) > 0]
-    plot = _figure(
+    plot = make_figure(
         "Predicted against measured",
         "measured (ms)",
         "predicted (ms)",
@@ -160,7 +160,9 @@ def predicted_against_measured(samples: Sequence[Measured]) -> Figure:
 def rank_correlation(samples: Sequence[Measured]) -> Figure:
     """Spearman's rank correlation of prediction and measurement within each round."""
     by_round = correlation_by_round(samples)
-    plot = _figure("Rank correlation of a round's predictions", "round", "Spearman's ρ", tooltips=[("ρ", "@y{0.00}")])
+    plot = make_figure(
+        "Rank correlation of a round's predictions", "round", "Spearman's ρ", tooltips=[("ρ", "@y{0.00}")]
+    )
     xs, ys = list(by_round), list(by_round.values())
     plot.line(xs, ys, line_width=2, color=_BEST_COLOUR)
     plot.scatter(xs, ys, size=7, color=_BEST_COLOUR)
@@ -204,15 +206,15 @@ def device_health(run: RecordedRun) -> list[Figure]:
 
 
 def _lines_by_device(title: str, label: str, points: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    plot = _figure(title, "minutes since the start", label, tooltips=[("device", "$name"), ("value", "@y")])
-    for (device, places), colour in zip(points.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+    plot = make_figure(title, "minutes since the start", label, tooltips=[("device", "$name"), ("value", "@y")])
+    for (device, places), colour in zip(points.items(), itertools.cycle(LINE_COLOURS), strict=False):
         xs, ys = zip(*places, strict=True)
         plot.line(list(xs), list(ys), color=colour, line_width=1.5, legend_label=device, name=device)
     plot.legend.click_policy = "hide"
     return plot
 
 
-def _figure(
+def make_figure(
     title: str,
     x_label: str,
     y_label: str,
@@ -220,6 +222,12 @@ def _figure(
     tooltips: Sequence[tuple[str, str]],
     **options: Any,
 ) -> Figure:
+    """An empty plot as all of them look.
+
+    Args:
+        tooltips: what is shown of a point, as Bokeh has it.
+        options: further ones of Bokeh's `figure`.
+    """
     from bokeh.models import HoverTool
     from bokeh.plotting import figure
 

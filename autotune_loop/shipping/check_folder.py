@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from autotune_loop.shipping.files.func_table import FuncRow, algorithm_hash, read_func_table
@@ -21,14 +22,19 @@ class CheckedFolder:
     """The result of a check.
 
     Attributes:
-        problems: messages; with any of them, do not use the folder.
+        by_file: the name of a file → messages about it; with any of them, do not use the folder.
         notes: messages about what could not be checked.
         schedules: how many schedules and sets of parameters were compared with a generator.
     """
 
-    problems: tuple[str, ...]
+    by_file: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
     schedules: int
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The messages about all files."""
+        return tuple(chain.from_iterable(self.by_file.values()))
 
 
 def check_folder(
@@ -45,7 +51,7 @@ def check_folder(
         ToolchainError: no C++ compiler is installed.
     """
     manifest = read_manifest(folder)
-    problems = _file_problems(folder, manifest.files)
+    by_file = {name: (problem,) for name, problem in _file_problems(folder, manifest.files).items()}
     notes: list[str] = []
     compared = 0
     for schedule in manifest.schedules:
@@ -64,19 +70,20 @@ def check_folder(
                 sources.compiler,
             )
         compared += 1
-        problems += _func_problems(schedule, now)
+        by_file[schedule.header] = (*by_file.get(schedule.header, ()), *_func_problems(schedule, now))
     for one in manifest.parameter_sets:
         with sources.open_given(str(one.provenance.get("generator"))) as program:
             if program is None:
                 notes.append(f"{one.files[0]} was not compared with its generator. Pass that with --generator.")
                 continue
-            problems += _parameter_problems(one, program, parameters, sources)
+            file, found = one.files[0], _parameter_problems(one, program, parameters, sources)
+            by_file[file] = (*by_file.get(file, ()), *found)
         compared += 1
     shipped: list[ShippedSchedule | ShippedParameters] = [*manifest.schedules, *manifest.parameter_sets]
     if compared == 0 and sources.given and shipped:
         names = ", ".join(sorted({str(one.provenance.get("generator")) for one in shipped}))
         raise GeneratorError(f"{folder} has no schedule of the given generators.", next_step=f"Pass one of: {names}.")
-    return CheckedFolder(tuple(problems), tuple(notes), compared)
+    return CheckedFolder({file: found for file, found in by_file.items() if found}, tuple(notes), compared)
 
 
 def _parameter_problems(
@@ -104,16 +111,16 @@ def _parameter_problems(
     return []
 
 
-def _file_problems(folder: Path, files: Mapping[str, str]) -> list[str]:
-    problems = []
+def _file_problems(folder: Path, files: Mapping[str, str]) -> dict[str, str]:
+    problems = {}
     for name, sha256 in files.items():
         path = folder / name
         if not path.is_file():
-            problems.append(f"{name} is missing.")
+            problems[name] = f"{name} is missing."
         elif file_sha256(path) != sha256:
-            problems.append(f"{name} was changed after it was shipped.")
+            problems[name] = f"{name} was changed after it was shipped."
     foreign = [name for name in shown_files(folder) if name not in {*files, FILE_NAME}]
-    return problems + [f"{name} is in the folder but was not shipped." for name in foreign]
+    return problems | {name: f"{name} is in the folder but was not shipped." for name in foreign}
 
 
 def _func_problems(schedule: ShippedSchedule, now: Sequence[FuncRow]) -> list[str]:

@@ -66,6 +66,18 @@ class GeneratorSources:
                     return
         yield None
 
+    def place_of(self, generator_name: str) -> int | None:
+        """Which of the given generators registers this name; None if none does.
+
+        Raises:
+            GeneratorError, ToolchainError: as `open`.
+        """
+        for place, reference in enumerate(self.given):
+            with self._open(reference) as program:
+                if generator_name in program.names:
+                    return place
+        return None
+
     @contextlib.contextmanager
     def _open(self, reference: GeneratorReference) -> Iterator[GeneratorProgram]:
         program = open_generator(reference, self.halide, self.compiler, self.environment)

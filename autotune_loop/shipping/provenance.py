@@ -33,7 +33,8 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str, size:
 
     Times are medians in milliseconds, and `tuned_from` says of what; the default's are None if it has none.
     `tuned_low_ms` and `tuned_high_ms` are the fastest and the slowest process of the play-off, and `speed_up_low` and
-    `speed_up_high` its interval; None if the result is not `confirmed`. `date` is that of the last measurement, in UTC.
+    `speed_up_high` its interval; None if the result is not `confirmed`. `speed_up_than` is what it was faster than.
+    `date` is that of the last measurement, in UTC.
     `size` is there only for a schedule that is for one size, and its times are of that size.
     `no_default` is there only where the default has no time, `tuned_parameters` and `default_parameters` only where
     parameters were tuned, and `weights_sha256` only where they were not. `sizes` is there only where there are several;
@@ -64,6 +65,7 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str, size:
         "speed_up": None if speed_up is None else speed_up.times,
         "speed_up_low": None if speed_up is None else speed_up.low,
         "speed_up_high": None if speed_up is None else speed_up.high,
+        "speed_up_than": None if speed_up is None else speed_up.than,
         "confirmed": recorded.published.confirmed,
         "verdict": _verdict(recorded.published),
         "samples": recorded.samples,

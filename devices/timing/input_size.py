@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from devices.timing.measure_settings import KernelInputs
 from targets.values.texts import parse_size_set
 
-_ESTIMATES = "the estimates"
+ESTIMATES = "the estimates"
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,14 @@ def sizes_of(inputs: KernelInputs) -> tuple[InputSize, ...]:
     differing = [name for name in names if any(one.get(name, known.get(name)) != known.get(name) for one in further)]
     every = [known, *({**known, **one} for one in further)]
     labels = [" ".join(f"{name}={one[name]}" for name in differing if name in one) for one in every]
-    called_with = [main, *(_at(main, one) for one in further)]
+    called_with = [main, *(at_size(main, one) for one in further)]
     return tuple(
-        InputSize(label or _ESTIMATES, each, is_further=each is not main)
+        InputSize(label or ESTIMATES, each, is_further=each is not main)
         for label, each in zip(labels, called_with, strict=True)
     )
 
 
-def _at(main: KernelInputs, given: dict[str, str]) -> KernelInputs:
+def at_size(main: KernelInputs, given: Mapping[str, str]) -> KernelInputs:
     """The main inputs with other sizes and values; an input of another size has random data."""
     return replace(
         main,

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from autotune_loop.measure.comparison import ComparedSchedule, compare_schedules
 from autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
-from autotune_loop.measure.kernel_bench import BenchPlan
 from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from autotune_loop.specification.objective import check_weighted_devices
 from autotune_loop.specification.options import RunOptions
-from devices.timing.measure_settings import MeasureSettings
-from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
-from sdk.project.input_files import prepared_inputs
-from sdk.project.pipeline_facts import prepare_pipeline
-from sdk.project.preparation import open_named_generator, open_workbench
-from sdk.select.chosen_devices import find_devices
-from sdk.settings import Settings, read_settings
-from targets.build.artifacts import KernelRecipe
-from targets.build.executable import BuildTools
-from targets.build.kernel_sources import KernelSources
-from targets.cuda.ptxas import find_ptxas
+from sdk.api.opened_plan import opened_plan
+from sdk.options.generator_spec import GeneratorSpec, asked_options
+from sdk.settings import Settings
 from targets.errors import UsageError
-from targets.pipeline.inspection import Inspected
-from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
+from targets.schedule.autoschedulers import OWN_SCHEDULE
 
 Progress = Callable[[str], None]
 
@@ -58,7 +47,7 @@ def bench(
         SdkError: one of its children, for everything that a user can fix.
     """
     asked = asked_options(options, target, device)
-    with _opened_plan(generator, schedules, asked, progress, settings) as plan:
+    with opened_plan(generator, schedules, asked, progress, settings) as plan:
         return compare_schedules(replace(plan, needs_all=False), turns, progress)
 
 
@@ -88,7 +77,7 @@ def play_off(
         raise UsageError("A play-off needs at least two schedules.", next_step="Give another one with --schedule.")
     asked = asked_options(options, target, device)
     objective, seed, budget_s = asked.play_off.objective, asked.search.seed, asked.limits.budget_s
-    with _opened_plan(generator, schedules, asked, progress, settings) as plan:
+    with opened_plan(generator, schedules, asked, progress, settings) as plan:
         check_weighted_devices(objective, [device.name for device in plan.devices])
         return decide_winner(plan, objective=objective, seed=seed, budget_s=budget_s, progress=progress)
 
@@ -115,48 +104,5 @@ def func_times(
         SdkError: one of its children, for everything that a user can fix.
     """
     asked = asked_options(options, target, device)
-    with _opened_plan(generator, schedules, asked, progress, settings) as plan:
+    with opened_plan(generator, schedules, asked, progress, settings) as plan:
         return compare_funcs(plan, progress)
-
-
-@contextlib.contextmanager
-def _opened_plan(
-    generator: str | GeneratorSpec,
-    schedules: Sequence[str],
-    asked: RunOptions,
-    progress: Progress,
-    settings: Settings | None,
-) -> Iterator[BenchPlan]:
-    """Yield everything that is needed to build and time; close the generator afterwards."""
-    settings = settings or read_settings()
-    (spec,) = generator_specs(generator)
-    chosen = find_devices(asked.devices, settings, progress)
-    profile, threads = chosen.choice.profile, chosen.choice.parallelism
-    if chosen.choice.note:
-        progress(chosen.choice.note)
-    toolchain = chosen.open_toolchain(settings)
-    tools = open_workbench(settings, progress)
-    progress("opening the generator")
-    with contextlib.ExitStack() as exits:
-        opened = open_named_generator(spec.generator, spec.parameters, tools, settings, spec.build)
-        reference, program = exits.enter_context(opened)
-        assert reference.name is not None
-        choices = [resolve_schedule(s, profile, threads, tools.halide, tools.apply_header) for s in schedules]
-        own = ScheduleChoice(OWN_SCHEDULE, None)
-        ptxas = find_ptxas(settings.environment)
-        name, parameters = reference.name, reference.parameters
-        inspected = Inspected(program, name, parameters, profile.halide_target)
-        preparation, inputs = prepare_pipeline(inspected, spec.estimates, asked.inputs, tools.compiler, tell=progress)
-        inputs = exits.enter_context(prepared_inputs(inputs))
-        recipe = KernelRecipe(program, name, name, parameters, profile, own, ptxas, preparation)
-        yield BenchPlan(
-            recipe=recipe,
-            schedules=choices,
-            devices=chosen.choice.devices,
-            inputs=inputs,
-            settings=MeasureSettings.by_clock(
-                chosen.choice.devices[0].clock, asked.measure.precision, asked.measure.max_time_s
-            ),
-            tools=BuildTools(tools.halide, tools.cache, toolchain, KernelSources.of(reference.build)),
-            workspace=chosen.workspace(settings),
-        )

@@ -91,7 +91,7 @@ def ship(
     return ship_runs(
         runs,
         output,
-        _sources(options.generators, options.build, workbench, settings),
+        given_sources(options.generators, options.build, workbench, settings),
         ShipRequest(
             sdk_version(),
             confirm=confirm if holds_play_off else as_recorded,
@@ -150,11 +150,18 @@ def check_shipped(
         SdkError: one of its children, for everything that a user can fix.
     """
     settings = settings or read_settings()
-    sources = _sources(generators, build or CppBuild(), open_workbench(settings, progress), settings)
+    sources = given_sources(generators, build or CppBuild(), open_workbench(settings, progress), settings)
     return check(folder, sources, parse_parameters(parameters), sources.halide)
 
 
-def _sources(generators: Sequence[str], build: CppBuild, workbench: Workbench, settings: Settings) -> GeneratorSources:
+def given_sources(
+    generators: Sequence[str], build: CppBuild, workbench: Workbench, settings: Settings
+) -> GeneratorSources:
+    """The generators that a user names, as the check of a folder opens them.
+
+    Raises:
+        GeneratorError, UsageError: one cannot be what is meant.
+    """
     build = with_whole_paths(build)
     given = tuple(_given(text, build, workbench, settings) for text in generators)
     return GeneratorSources(given, workbench.halide, workbench.compiler, settings.environment)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sdk.display.quantities import count_text, time_text
+from sdk.options.completion import COMPLETIONS
 from sdk.options.shared_options import JsonOption
 from sdk.output import make_console, plain_table, print_json, show_progress
 from targets.errors import UsageError
@@ -27,7 +28,12 @@ _FASTEST_SHOWN = 5
 
 def report(
     run: Annotated[
-        Path | None, typer.Argument(metavar="RUN", help="The folder of a run. [default: the latest in tuned/]")
+        Path | None,
+        typer.Argument(
+            metavar="RUN",
+            help="The folder of a run. [default: the latest in tuned/]",
+            autocompletion=COMPLETIONS["runs"],
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The HTML file. [default: report.html in the run's folder]")

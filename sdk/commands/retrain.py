@@ -9,6 +9,7 @@ import typer
 
 from autotune_loop.specification.options import DeviceOptions, LearnOptions
 from sdk.display.quantities import count_text
+from sdk.options.completion import COMPLETIONS
 from sdk.options.shared_options import JsonOption, declared
 from sdk.options.with_options import with_options
 from sdk.output import print_json, show_progress
@@ -17,7 +18,14 @@ from targets.errors import UsageError
 
 @with_options
 def retrain(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders, or folders of .sample files.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN",
+            help="Run folders, or folders of .sample files.",
+            autocompletion=COMPLETIONS["runs"],
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .weights file to write.")],
     target: Annotated[
         str | None,

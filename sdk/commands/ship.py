@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sdk.options.completion import COMPLETIONS
 from sdk.options.shared_options import JsonOption, ParameterOption
 from sdk.options.ship_options import ShipOptions
 from sdk.options.with_options import with_options
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 @with_options
 def ship(
     *,
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders; with --check, a shipped folder.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN",
+            help="Run folders; with --check, a shipped folder.",
+            autocompletion=COMPLETIONS["runs"],
+        ),
+    ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write, or to add to.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the loops of the winners instead.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check a shipped folder instead.")] = False,

@@ -116,6 +116,7 @@ class CommandOptions:
             metavar="RUN",
             help="Try other options on a recorded run, without a device: its schedules and their times are reused.",
             panel=_FOLDER,
+            complete="runs",
         ),
     ] = None
     as_json: Annotated[
@@ -133,25 +134,53 @@ class CommandOptions:
     ] = False
 
 
-def project_options(project: Project) -> RunOptions:
-    """The options that `sdk.toml` gives for every run: those of `[autotune]`, `budget` and `default_target`.
+@dataclass(frozen=True)
+class ProjectValue:
+    """An option's value in `sdk.toml`.
 
-    Paths are relative to the file.
+    Attributes:
+        table: where it stands: '[autotune]', '[target.arm64]', or a key at the top such as 'budget'.
+    """
+
+    value: object
+    table: str
+
+
+def project_values(project: Project, target: str | None = None) -> dict[str, ProjectValue]:
+    """The options that `sdk.toml` gives for every run, and for runs of a target: by keyword.
+
+    They are those of `[autotune]`, `budget` and `default_target`, and over them those of `[target.PROFILE]`.
 
     Raises:
         UsageError: there is no such option, or its value is wrong; the message names the file.
     """
     file = project.folder / FILE_NAME
     known = {option.file_key: option for option in options_of(RunOptions)}
-    values: dict[str, object] = {}
-    for key, value in project.autotune.items():
-        if key not in known:
-            raise UsageError(f"{file}: unknown key '{key}' in [autotune]{nearest_hint(key, known)}.")
-        values[known[key].keyword] = known[key].read(value, f"{file}: {key}")
-    if project.budget is not None and "budget_s" not in values:
-        values["budget_s"] = known["budget"].read(project.budget, f"{file}: budget")
-    if project.default_target is not None and "target" not in values:
-        values["target"] = project.default_target
+    tables = {"[autotune]": project.autotune}
+    if target is not None and target in project.target:
+        tables[f"[target.{target}]"] = project.target[target]
+    values: dict[str, ProjectValue] = {}
+    if project.budget is not None:
+        values["budget_s"] = ProjectValue(known["budget"].read(project.budget, f"{file}: budget"), "budget")
+    if project.default_target is not None:
+        values["target"] = ProjectValue(project.default_target, "default_target")
+    for table, options in tables.items():
+        for key, value in options.items():
+            if key not in known:
+                raise UsageError(f"{file}: unknown key '{key}' in {table}{nearest_hint(key, known)}.")
+            if key == "target" and table != "[autotune]":
+                raise UsageError(f"{file}: {table} is for that target.", next_step="Leave 'target' out of it.")
+            values[known[key].keyword] = ProjectValue(known[key].read(value, f"{file}: {key}"), table)
+    return values
+
+
+def project_options(project: Project, target: str | None = None) -> RunOptions:
+    """The options of `project_values`, whose paths are relative to the file.
+
+    Raises:
+        UsageError: as `project_values`.
+    """
+    values = {keyword: each.value for keyword, each in project_values(project, target).items()}
     return with_whole_paths(RunOptions().with_values(values), project.folder)
 
 
@@ -166,9 +195,41 @@ def run_options(values: Mapping[str, Any], project: Project) -> RunOptions:
     """
     known = {option.keyword for option in options_of(RunOptions)}
     chosen = {keyword: value for keyword, value in values.items() if keyword in known}
+    target = target_of(chosen, project)
     if chosen.get("device") and "target" not in chosen:
         chosen["target"] = None  # the project's default gives way to devices that are named
-    return project_options(project).with_values(chosen)
+    return project_options(project, target).with_values(chosen)
+
+
+def target_of(chosen: Mapping[str, Any], project: Project) -> str | None:
+    """The target whose table of `sdk.toml` counts; None where there is no such table.
+
+    Args:
+        chosen: the options that are typed, by their keywords.
+
+    Raises:
+        UsageError: a table is for no known target; or a device is not in the inventory.
+    """
+    if not project.target:
+        return None
+    from sdk.inventory.lookup import open_inventory
+    from sdk.select.chosen_devices import DEFAULT_TARGET
+    from sdk.select.device_choice import profile_of_devices
+    from sdk.settings import read_settings
+    from targets.profile.loader import profile_names
+
+    settings = read_settings()
+    profiles = profile_names(settings.profile_folder)
+    for name in project.target:
+        if name not in profiles:
+            where = f"{project.folder / FILE_NAME}: [target.{name}]"
+            raise UsageError(f"{where} is for no target profile{nearest_hint(name, profiles)}.")
+    asked = project_options(project).devices
+    if chosen.get("target"):
+        return str(chosen["target"])
+    devices = chosen.get("device") or asked.device
+    of_devices = profile_of_devices(devices, open_inventory(chosen.get("inventory") or asked.inventory, settings))
+    return of_devices or (asked.target if not chosen.get("device") else None) or DEFAULT_TARGET
 
 
 def chosen_options(values: Mapping[str, Any], project: Project, taken: Collection[str]) -> RunOptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import typer
@@ -76,6 +77,18 @@ def _scheduler(context: typer.Context) -> Iterable[str]:
     return [] if known is None else [known]
 
 
+def _complete_runs(context: typer.Context, incomplete: str) -> list[str]:
+    """The runs of this folder, and folders that may have others."""
+    from sdk.project.run_folders import run_folders
+
+    here = Path.cwd()
+    runs = _offer(lambda context: [str(run.relative_to(here)) for run in run_folders(here)])(context, incomplete)
+    typed = Path(incomplete)
+    parent = typed if incomplete.endswith("/") else typed.parent
+    folders = _offer(lambda context: [f"{path}/" for path in sorted(parent.iterdir()) if path.is_dir()])
+    return list(dict.fromkeys([*runs, *folders(context, incomplete)]))
+
+
 def _complete_devices(context: typer.Context, incomplete: str) -> list[str]:
     return [*_offer(_kinds)(context, incomplete), *COMPLETIONS["inventory"](context, incomplete)]
 
@@ -87,4 +100,5 @@ COMPLETIONS: dict[str, Completion] = {
     "devices": _complete_devices,
     "clocks": _offer(_clocks),
     "scheduler": _offer(_scheduler),
+    "runs": _complete_runs,
 }

@@ -90,6 +90,7 @@ class _ProjectFile:
     generators: Annotated[Mapping[str, ProjectGenerator], _generators] = field(default_factory=dict)
     farm: _Farm = field(default_factory=_Farm)
     autotune: Mapping[str, object] = field(default_factory=dict)
+    target: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,7 @@ class Project(_ProjectFile):
         generators: name → generator, of `[generators]` or `[[generators]]`.
         tunes_all: they are `[[generators]]`, which one run tunes together when none is named.
         autotune: options of `sdk autotune`, `[autotune]`, not checked yet.
+        target: profile → options that replace these where it is the target, `[target.PROFILE]`, not checked yet.
     """
 
     folder: Path

@@ -21,7 +21,7 @@ def newest_run_folder(parent: Path, generators: Sequence[GeneratorReference], ta
     Raises:
         UsageError: there is none.
     """
-    for folder in _newest_first(parent):
+    for folder in run_folders(parent):
         with contextlib.suppress(RunFolderError):
             spec = read_run_record(folder).spec
             tuned = {(task.reference.file, task.reference.name) for task in spec.tasks}
@@ -37,7 +37,8 @@ def newest_run_folder(parent: Path, generators: Sequence[GeneratorReference], ta
     )
 
 
-def _newest_first(parent: Path) -> list[Path]:
+def run_folders(parent: Path) -> list[Path]:
+    """The runs below `parent`/tuned, the newest first."""
     records = (parent / "tuned").glob(f"*/{FILE_NAME}")
     return [record.parent for record in sorted(records, key=lambda record: record.stat().st_mtime, reverse=True)]
 
@@ -63,7 +64,7 @@ def latest_run_folder(parent: Path) -> Path:
     Raises:
         UsageError: there is none.
     """
-    folders = _newest_first(parent)
+    folders = run_folders(parent)
     if not folders:
         raise UsageError(f"There is no run in {parent / 'tuned'}.", next_step="Give the folder of a run.")
     return folders[0]

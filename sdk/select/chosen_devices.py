@@ -31,7 +31,7 @@ from targets.profile.loader import load_profile
 from targets.profile.target_features import with_target_features
 from targets.toolchain.c_toolchain import open_toolchain
 
-_DEFAULT_TARGET = "host"
+DEFAULT_TARGET = "host"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def find_devices(asked: DeviceOptions, settings: Settings, tell: Callable[[str],
     """
     names, parallelism, hexagon_sdk_root = asked.device, asked.parallelism, asked.hexagon_sdk_root
     inventory = open_inventory(asked.inventory, settings)
-    target = asked.target or profile_of_devices(names, inventory) or _DEFAULT_TARGET
+    target = asked.target or profile_of_devices(names, inventory) or DEFAULT_TARGET
     profile = with_target_features(load_profile(target, settings.profile_folder), asked.target_features)
     sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
     choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings), sdk)

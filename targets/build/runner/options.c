@@ -134,7 +134,7 @@ static int first_argument(int argc, char **argv) {
 static void check_together(const struct options *options) {
     const struct timing_options *timing = &options->timing;
     if (!options->list && !options->kernel && options->neighbours_s <= 0) {
-        fail(EXIT_USAGE, "usage", "Give --list, --neighbours T or --kernel NAME.");
+        fail(EXIT_USAGE, "usage", "Give --list, --neighbours T or --kernel NAME; see --help.");
     }
     if (options->reference && options->write_reference) {
         fail(EXIT_USAGE, "usage", "--reference and --write-reference cannot be used together.");
@@ -192,7 +192,11 @@ void parse_options(int argc, char **argv, struct options *options) {
     const struct option table[] = {
         {"--folder", TEXT, &options->folder},
         {"--events", EVENTS, &options->events},
+        {"--help", FLAG, &options->help},
         {"--list", FLAG, &options->list},
+        /* As Halide's RunGen has them. */
+        {"--describe", FLAG, &options->list},
+        {"--benchmarks=all", FLAG, &options->benchmark},
         {"--kernel", TEXT, &options->kernel},
         {"--seed", SEED, &options->seed},
         {"--threads", COUNT, &options->threads},
@@ -234,5 +238,10 @@ void parse_options(int argc, char **argv, struct options *options) {
     options->folder = NULL;
     parse_words((const char *const *)argv + first, argc > first ? argc - first : 0, table, count, options);
     timing->is_simulated = options->simulated_cores > 0;
+    if (options->help) return;
+    if (options->benchmark) {
+        options->time = timing->is_for_people = true;
+        if (!options->kernel && runner_kernel_count == 1) options->kernel = runner_kernels[0].name;
+    }
     check_together(options);
 }

@@ -231,6 +231,10 @@ static void run_kernel(const struct options *options) {
 static void run(int argc, char **argv) {
     static struct options options;
     parse_options(argc, argv, &options);
+    if (options.help) {
+        print_help();
+        return;
+    }
     if (options.list) {
         list_kernels();
     } else if (options.neighbours_s > 0) {

@@ -64,6 +64,7 @@ struct tolerance {
 };
 
 struct timing_options {
+    bool is_for_people; /* print the time as well */
     double warm_up_s;
     double precision; /* the standard error of the median to reach, as a share of the median */
     int min_repetitions;
@@ -77,8 +78,10 @@ struct timing_options {
 };
 
 struct options {
+    bool help;
     bool list;
     bool time;
+    bool benchmark;      /* time a kernel, and say what it takes to a person */
     bool machine;        /* report what else it does meanwhile */
     double neighbours_s; /* above 0: instead of running a kernel, report for so long who else computes here */
     double by_func_s; /* above 0: call the kernel for so long, and report what each of its Funcs takes */
@@ -284,6 +287,10 @@ struct machine_counters {
 struct machine_counters read_counters(void);
 /* Reports what has happened since; `own_s` is the part of our own, below 0 for that of this process. */
 void report_machine(const struct machine_counters *before, double own_s);
+
+/* for_people.c: what is not for programs */
+void print_help(void);
+void print_time(const char *kernel, double median_s, double fastest_s, int count);
 
 /* func_times.c: calls a kernel for so long under Halide's profiler, and reports what each of its Funcs takes */
 void report_func_times(struct invocation *invocation, double duration_s);

@@ -304,6 +304,10 @@ static void report(struct timing *timing, const char *stopped_by) {
     }
     event_string("stopped_by", stopped_by);
     event_end();
+    if (timing->options->is_for_people && !timing->beside.invocation) {
+        const double middle_s = median(timing->values, timing->value_count);
+        print_time(timing->kernel.invocation->kernel->name, middle_s, timing->values[0], timing->value_count);
+    }
 }
 
 /* A kernel whose call takes too long gets only two repetitions. The first call is often the slowest: if there was only

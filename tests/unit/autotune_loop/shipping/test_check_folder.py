@@ -37,7 +37,7 @@ def check(product: ShippedProduct, sources: GeneratorSources) -> Check:
 
 
 def test_a_folder_is_as_it_was_and_fits(product: ShippedProduct, check: Check) -> None:
-    assert check(str(product.generator)) == CheckedFolder((), (), 2)
+    assert check(str(product.generator)) == CheckedFolder({}, (), 2)
     alone = check()
     assert (alone.problems, alone.schedules) == ((), 0) and len(alone.notes) == 2
     assert "--generator" in alone.notes[0]

@@ -62,6 +62,10 @@ _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) {
     exit(exit_code);
 }
 
+void print_time(const char *kernel, double median_s, double fastest_s, int count) {
+    (void)kernel, (void)median_s, (void)fastest_s, (void)count;
+}
+
 void event_begin(const char *event) { (void)event; }
 void event_open(const char *key, char bracket) {
     (void)bracket;

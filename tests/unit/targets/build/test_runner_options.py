@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ BLUR = ("--kernel", "blur_plain")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give --list, --neighbours T or --kernel NAME."),
+        ([], "Give --list, --neighbours T or --kernel NAME; see --help."),
         (["--kernel"], "--kernel needs a value."),
         (["--kernel", ""], "--kernel got ''; expected a name."),
         (["--kernel", "nothing"], "There is no kernel 'nothing' in this executable"),
@@ -126,3 +128,23 @@ def test_events_that_cannot_be_written(native_runner: Runner, tmp_path: Path) ->
     assert result.exit_code == 5 and "cannot be written" in result.one("error")["message"]
     if Path("/dev/full").exists():
         assert native_runner("--events", "/dev/full", *BLUR).exit_code == 5
+
+
+def people(runner: Runner, *arguments: str) -> str:
+    done = subprocess.run([str(runner.executable.path), *arguments], capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_person_gets_help(native_runner: Runner) -> None:
+    said = people(native_runner, "--help")
+    assert "--benchmarks=all" in said and said.rstrip().endswith(native_runner.executable.kernels[-1])
+    assert people(native_runner, "--describe") == people(native_runner, "--list")
+
+
+def test_a_person_is_told_what_a_call_takes(native_runner: Runner) -> None:
+    """As with Halide's RunGen; the events are there, too."""
+    said = people(native_runner, "--benchmarks=all", "--kernel", "blur_plain", "--max-repetitions", "5")
+    (line,) = [line for line in said.splitlines() if not line.startswith("{")]
+    assert re.fullmatch(r"blur_plain: [\d.e-]+ ms a call \(median of [1-5]\), [\d.e-]+ ms at best", line)
+    assert '"event":"timed"' in said

@@ -1,0 +1,113 @@
+"""`sdk config`: which options a run would have here, and where each comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sdk.options.completion import COMPLETIONS
+from sdk.options.shared_options import JsonOption
+from sdk.output import make_console, plain_table, print_json
+
+group = typer.Typer(name="config", help="Which options a run would have in this folder, and where each comes from.")
+_DEFAULT = "default"
+
+
+@group.command()
+def show(
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="PROFILE",
+            help="For a run of this target. Default: the one in sdk.toml, else host.",
+            autocompletion=COMPLETIONS["targets"],
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Show the defaults, too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the options of `sdk autotune` as sdk.toml and environment variables set them for this folder.
+
+    Example: sdk config show --target arm64
+    """
+    from sdk.project.file import FILE_NAME, find_project
+
+    project = find_project(Path.cwd())
+    file = project.folder / FILE_NAME
+    rows = _options(project, target, str(file))
+    folders = _folders()
+    if as_json:
+        print_json({"file": str(file) if file.is_file() else None, "options": rows, "folders": folders})
+        return
+    typer.echo(f"project: {file}" if file.is_file() else f"There is no {FILE_NAME} in this folder or above it.")
+    shown = [row for row in rows if everything or row["from"] != _DEFAULT]
+    if shown:
+        _print(("option", "value", "from"), shown)
+    else:
+        typer.echo("Every option has its default; --all shows them.")
+    _print(("folder", "value", "from"), folders)
+
+
+def _options(project: Any, target: str | None, file: str) -> list[dict[str, object]]:
+    """A row for each option of a run: its flag, its value, and what sets it."""
+    from autotune_loop.specification.options import RunOptions
+    from sdk.options.autotune_options import project_values, run_options, target_of
+    from targets.values.options import options_of, value_at
+    from targets.values.records import plain
+
+    typed = {} if target is None else {"target": target}
+    asked = run_options(typed, project)
+    values = project_values(project, target_of(typed, project))
+    rows: list[dict[str, object]] = []
+    for option in options_of(RunOptions):
+        source = f"{file} {values[option.keyword].table}" if option.keyword in values else _DEFAULT
+        if option.keyword in typed:
+            source = "--target"
+        rows.append({"option": option.label, "value": plain(value_at(asked, option)), "from": source})
+    return rows
+
+
+def _folders() -> list[dict[str, object]]:
+    """Where the SDK keeps files and looks for others' tools, with the variable that says so."""
+    from sdk.settings import read_settings, variables_set
+    from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
+    from targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
+
+    settings, given = read_settings(), variables_set()
+    kinds = (
+        ("cache", settings.cache_folder, ("SDK_CACHE_DIR", "XDG_CACHE_HOME")),
+        ("settings", settings.config_folder, ("SDK_CONFIG_DIR", "XDG_CONFIG_HOME")),
+        ("profiles", settings.profile_folder, ("SDK_PROFILE_DIR", "SDK_CONFIG_DIR", "XDG_CONFIG_HOME")),
+        ("Android NDK", settings.ndk_root, (*NDK_VARIABLES, SDK_VARIABLE)),
+        ("Hexagon SDK", settings.hexagon_sdk_root, (HEXAGON_SDK_VARIABLE,)),
+        ("farm", settings.scheduler, ("SDK_SCHEDULER",)),
+    )
+    return [
+        {
+            "folder": name,
+            "value": None if value is None else str(value),
+            "from": next((variable for variable in variables if variable in given), _DEFAULT),
+        }
+        for name, value, variables in kinds
+    ]
+
+
+def _print(titles: tuple[str, ...], rows: list[dict[str, object]]) -> None:
+    table = plain_table(*titles)
+    for row in rows:
+        table.add_row(*(_text(row[title]) for title in titles))
+    make_console().print(table)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items()) or "–"
+    return (", ".join(map(str, value)) or "–") if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,67 @@
+"""What `sdk check` can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from autotune_loop.specification.options import DeviceOptions
+from devices.timing.measure_settings import KernelInputs
+from targets.errors import UsageError
+from targets.pipeline.estimates import EstimateOptions
+from targets.toolchain.cpp_build import CppBuild
+from targets.values.checks import above_zero, number
+from targets.values.options import Option
+from targets.values.texts import parse_duration_s
+
+
+def parse_share(text: str) -> float:
+    """'5%' or '5' in per cent, as a share.
+
+    Raises:
+        UsageError: it is neither, or below 0.
+    """
+    digits = text.strip().removesuffix("%").strip()
+    try:
+        share = float(digits) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 10:
+        raise UsageError(f"{text!r} is not a share.", next_step="Write it in per cent, such as 5%.")
+    return share
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Which schedules of a shipped folder are checked, where they are timed, and how much slower they may be.
+
+    Attributes:
+        slower_share: how much more of the default's time a schedule may take than it took when it was shipped.
+        budget_s: for all schedules together.
+        build: what else C++ generators of `generators` are made from.
+    """
+
+    generators: Annotated[
+        tuple[str, ...],
+        Option("--generator", metavar="GENERATOR", help="path.py[:name] or path.cpp[:name]. Repeatable."),
+    ] = ()
+    slower_share: Annotated[
+        float,
+        number(0.0, 10.0),
+        Option(
+            "--fail-if-slower",
+            metavar="SHARE",
+            help="How much slower a schedule may be, beside the default, than its header says.",
+            parse=parse_share,
+            shown="5%",
+        ),
+    ] = 0.05
+    budget_s: Annotated[
+        float | None,
+        above_zero(),
+        Option("--budget", metavar="TIME", help="Begin no turn after this time: 90s, 10m.", parse=parse_duration_s),
+    ] = None
+    devices: DeviceOptions = field(default_factory=DeviceOptions)
+    inputs: KernelInputs = field(default_factory=KernelInputs)
+    estimates: EstimateOptions = field(default_factory=EstimateOptions)
+    build: CppBuild = field(default_factory=CppBuild)
