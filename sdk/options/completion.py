@@ -86,7 +86,8 @@ def _complete_runs(context: typer.Context, incomplete: str) -> list[str]:
     typed = Path(incomplete)
     parent = typed if incomplete.endswith("/") else typed.parent
     folders = _offer(lambda context: [f"{path}/" for path in sorted(parent.iterdir()) if path.is_dir()])
-    return list(dict.fromkeys([*runs, *folders(context, incomplete)]))
+    known = (*(f"{run}/" for run in runs), ".")
+    return [*runs, *(path for path in folders(context, incomplete) if not path.startswith(known))]
 
 
 def _complete_devices(context: typer.Context, incomplete: str) -> list[str]:
