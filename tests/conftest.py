@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,8 @@ from tests.quick_marker import QuickGuard
 from tests.tensorflow_fork import shared_tensorflow
 
 PROJECT = Path(__file__).parents[1]
+# Of linux/prctl.h and linux/capability.h.
+_PR_CAPBSET_DROP, _CAP_SYS_NICE = 24, 23
 # By default an example fails that takes 0.2 s, and so does drawing a few of them in a second: on a machine that other
 # work holds up now and then, those are no faults.
 hypothesis_settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(QuickGuard())
     _heed_signals()
+    _forbid_priority()
 
 
 def _heed_signals() -> None:
@@ -38,6 +43,13 @@ def _heed_signals() -> None:
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+def _forbid_priority() -> None:
+    """What root starts here may not go before others: a kernel that is timed would hold up every other test."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() == 0 and libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_NICE, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "CAP_SYS_NICE cannot be given up")
 
 
 @pytest.fixture(scope="session")
