@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
 
-from autotune_loop.run_scale import DISTURBED_NOISE, RunScale, process_error
-from devices.timing.measurement import Measurement
-from devices.timing.measurement_at_sizes import medians_by_size_s
-from targets.build.executable import Executable, KernelObject
-from targets.generator.run import GeneratorFailure
+from halide_autotune.autotune_loop.run_scale import DISTURBED_NOISE, RunScale, process_error
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_s
+from halide_autotune.targets.build.executable import Executable, KernelObject
+from halide_autotune.targets.generator.run import GeneratorFailure
 
 
 class TechniqueName(StrEnum):

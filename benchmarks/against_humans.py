@@ -122,7 +122,10 @@ def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str,
 def _json(arguments: Sequence[str]) -> Any:
     """What a command of the SDK prints; None if it failed."""
     done = subprocess.run(
-        [sys.executable, "-m", "sdk.main", *arguments, "--json"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "halide_autotune.sdk.main", *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     try:
         return json.loads(done.stdout)

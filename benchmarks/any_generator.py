@@ -144,7 +144,15 @@ def _listed() -> Iterator[Listed]:
 
 def _tune(listed: Listed, folder: Path, target: str, limit_s: float) -> Outcome:
     options = [option.replace("{folder}", str(folder)) for option in listed.options]
-    command = [sys.executable, "-m", "sdk.main", "autotune", str(folder / listed.generator), "--target", target]
+    command = [
+        sys.executable,
+        "-m",
+        "halide_autotune.sdk.main",
+        "autotune",
+        str(folder / listed.generator),
+        "--target",
+        target,
+    ]
     with tempfile.TemporaryDirectory(prefix="any-generator-") as text:
         run = ["--run-dir", str(Path(text) / "run")]
         try:

@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 _OVERTIME_SHARE, _LEAST_OVERTIME_S = 0.25, 10.0
 _WARM_UP_BUDGET_S = 60.0
 _TOO_SHORT = "was too short"
-_COMMAND = [sys.executable, "-c", "import sys; from sdk.main import main; sys.exit(main())", "autotune"]
+_COMMAND = [sys.executable, "-c", "import sys; from halide_autotune.sdk.main import main; sys.exit(main())", "autotune"]
 
 
 @dataclass(frozen=True)

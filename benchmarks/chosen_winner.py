@@ -28,13 +28,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import sdk
-from autotune_loop.candidate import Origin, is_default, sample_name
-from autotune_loop.events import BestImproved, Event, SampleMeasured
 from benchmarks.paired_timing import recorded_time, time_once
 from benchmarks.random_load import random_load
 from benchmarks.simulated_clock_ranking import EXAMPLES, Bench, open_bench
-from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.autotune_loop.candidate import Origin, is_default, sample_name
+from halide_autotune.autotune_loop.events import BestImproved, Event, SampleMeasured
+from halide_autotune.targets.build.executable import BuildTools, Executable, KernelObject, link_executable
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 
 NEAR = 1.03
 _SCREENING_TURNS, _TURNS, _FINALISTS = 3, 30, 8

@@ -20,17 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.store.featurization import Featurization, read_featurization
 from benchmarks.random_gpu_schedules import build_generator, sample_gpu_schedules
 from benchmarks.random_schedules import CHECKOUT, SearchLog, sample_schedules
 from benchmarks.schedule_pipelines import pipelines
-from sdk.settings import read_settings
-from targets.halide_install import find_halide_install
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.network import Network
-from weights.weights_file import Weights, write_weights
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, write_weights
 
 CORE_COUNTS = (2, 32)
 GPUS = ((40, 75), (108, 80), (46, 86))  # streaming multiprocessors and compute capability: T4, A100, RTX 3070

@@ -18,21 +18,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop.candidate import SearchPoint
-from autotune_loop.search.plan import random_points
-from sdk.project.preparation import Workbench, open_named_generator, open_workbench
-from sdk.settings import Settings, read_settings
-from targets.cuda.device_code import CardCheck, embedded_ptx, run_checked_generator
-from targets.cuda.ptxas import AssembledKernel, assemble, find_ptxas
-from targets.generator.program import GeneratorProgram
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason, GeneratorRequest
-from targets.process.limited_process import ProcessLimits
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
-from targets.schedule.autoschedulers import profile_autoscheduler
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.weights_file import Weights, write_weights
+from halide_autotune.autotune_loop.candidate import SearchPoint
+from halide_autotune.autotune_loop.search.plan import random_points
+from halide_autotune.sdk.project.preparation import Workbench, open_named_generator, open_workbench
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.cuda.device_code import CardCheck, embedded_ptx, run_checked_generator
+from halide_autotune.targets.cuda.ptxas import AssembledKernel, assemble, find_ptxas
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason, GeneratorRequest
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import Weights, write_weights
 
 PIPELINES = tuple(
     Path("examples", f"{name}.cpp")

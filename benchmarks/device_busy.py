@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import sdk
-from sdk.settings import read_settings
+from halide_autotune.sdk.settings import read_settings
 from tests.loopback_lab import LoopbackLab
 from tests.remote_board import ssh_board
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.farm.fair_share import RunPriority
 from benchmarks.waiting_farm import WaitingFarm, WaitingRun, device_names, stand_in, waiting_farm
+from halide_autotune.autotune_loop.farm.fair_share import RunPriority
 
 GOAL = 0.1
 _SETTLING_S = 3.0

@@ -33,7 +33,7 @@ import sdk
 from benchmarks.killed_tuner import Event, Tuner, account_of, heed_interrupts, left_behind
 from benchmarks.storm import Storm, mixed_kinds, recovery_times_s
 from benchmarks.storm_kinds import KINDS, Scene, programs, sdk_folder
-from sdk.settings import Settings, read_settings
+from halide_autotune.sdk.settings import Settings, read_settings
 from tests.loopback_farm import loopback_farm
 from tests.loopback_lab import LoopbackLab
 from tests.remote_board import RemoteBoard, adb_board, ssh_board

@@ -20,25 +20,25 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.candidate import Measured, TechniqueName, technique_of
-from autotune_loop.cost_model.ranking import spearman
-from autotune_loop.draft.features import features_of
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.report.recorded_run import read_recorded_run
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.search.techniques.population_model import ENOUGH_TIMED
-from autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
-from autotune_loop.specification.tuning_task import TuningTask, sample_file_name
 from benchmarks.simulated_clock_ranking import Bench, open_bench
-from targets.generator.program import open_generator
-from targets.generator.run import GeneratorFailure
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import describe_pipeline
-from targets.profile.target_features import kernel_target
-from targets.schedule.header import read_schedule
+from halide_autotune.autotune_loop.candidate import Measured, TechniqueName, technique_of
+from halide_autotune.autotune_loop.cost_model.ranking import spearman
+from halide_autotune.autotune_loop.draft.features import features_of
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED
+from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.pipeline.shape import describe_pipeline
+from halide_autotune.targets.profile.target_features import kernel_target
+from halide_autotune.targets.schedule.header import read_schedule
 
 _SMALLEST_BATCH = 6
 GOAL = 0.5

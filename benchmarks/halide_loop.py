@@ -26,12 +26,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from targets.errors import SdkError, ToolchainError, UsageError
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.process.content_cache import ContentCache
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from weights.baseline import baseline_weights
-from weights.weights_file import write_weights
+from halide_autotune.targets.errors import SdkError, ToolchainError, UsageError
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import write_weights
 
 SCRIPT = "adams2019_autotune_loop.sh"
 PLUGIN = "libautoschedule_adams2019.so"

@@ -21,24 +21,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.reading.pipeline import read_schedule
-from sdk.project.preparation import Workbench, open_workbench
-from sdk.settings import Settings, read_settings
-from targets.build.object_code import is_same_code
-from targets.errors import SdkError
-from targets.generator.program import open_generator
-from targets.generator.reference import GeneratorReference, parse_generator
-from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.process.limited_process import ProcessLimits
-from targets.schedule.pipeline_schedule import read_pipeline
-from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.reading.pipeline import read_schedule
+from halide_autotune.sdk.project.preparation import Workbench, open_workbench
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.build.object_code import is_same_code
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import GeneratorReference, parse_generator
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.schedule.pipeline_schedule import read_pipeline
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _NAMELESS = re.compile(r"(?<![A-Za-z0-9%])[vrt][0-9]+")
 _INITIALIZED = re.compile(r"halide_\w+_initialize_kernels\(.*\)")

@@ -24,7 +24,7 @@ from typing import cast
 
 import sdk
 from benchmarks.killed_tuner import Event, Tuner, account_of, heed_interrupts, left_behind
-from sdk.settings import Settings, read_settings
+from halide_autotune.sdk.settings import Settings, read_settings
 
 GENERATOR = Path("examples/separable_filter.py").absolute()
 PARAMETERS = ("width=320", "height=180")

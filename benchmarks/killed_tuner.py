@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from devices.timing.measurement import MeasureFailureReason
+from halide_autotune.devices.timing.measurement import MeasureFailureReason
 from tests.loopback_farm import sdk_program
 
 Event = Mapping[str, object]

@@ -32,7 +32,7 @@ from pathlib import Path
 from benchmarks.paired_timing import time_once
 from benchmarks.random_load import random_load
 from benchmarks.simulated_clock_ranking import build_schedules, open_bench
-from targets.build.executable import Executable
+from halide_autotune.targets.build.executable import Executable
 
 _TO_THE_END = ("--lost-over", "1e6")
 _WITHOUT = ("setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice")

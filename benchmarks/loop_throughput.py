@@ -17,9 +17,9 @@ from pathlib import Path
 
 import sdk
 from benchmarks.halide_loop import HalideLoopResult, format_result, run_halide_loop
-from sdk.project.preparation import open_named_generator, open_workbench
-from sdk.settings import read_settings
-from targets.profile.loader import load_profile
+from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.profile.loader import load_profile
 
 BATCH_SIZE = 32
 GOAL = 8.0

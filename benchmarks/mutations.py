@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sdk.service.interrupts import end_in_order
+from halide_autotune.sdk.service.interrupts import end_in_order
 
 PROJECT = Path(__file__).parents[1]
 LIST = Path(__file__).with_suffix(".toml")
@@ -172,7 +172,7 @@ class Bench:
         ]
         command += ["--compiled", str(self._folder / "compiled"), "--basetemp", str(self._folder / "temporary"), *tests]
         # An installed package of the same name must not take the copy's place; nor may compiled Python be out of date.
-        environment = {**os.environ, "PYTHONPATH": str(self.checkout), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(self.checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
                 command,

@@ -33,10 +33,10 @@ import numpy as np
 
 from benchmarks.random_load import random_load
 from benchmarks.simulated_clock_ranking import build_schedules, open_bench, spearman
-from devices.device import Clock
-from devices.timing.measurement import Beside, Measurement
-from targets.build.executable import Executable
-from targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Beside, Measurement
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 
 HOPELESS = 1.5
 # As a run times schedules.

@@ -23,26 +23,26 @@ from pathlib import Path
 
 from scipy.stats import beta
 
-from autotune_loop.measure.kernel_bench import BenchPlan, BuiltKernels, KernelBench
-from autotune_loop.play_off.course import PlayOffCourse, Turn
-from autotune_loop.play_off.times import ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.specification.objective import CONFIDENCE, Objective
-from autotune_loop.specification.workspace import Workspace
-from devices.device import Device
-from devices.local.open_device import choose_device
-from devices.remote.open import device_transport
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Measurement
-from devices.transport import Transport
-from sdk.project.preparation import open_named_generator, open_workbench
-from sdk.settings import read_settings
-from targets.build.artifacts import KernelRecipe, build_kernel
-from targets.build.executable import BuildTools, link_executable
-from targets.profile.host_probe import probe_host
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, BuiltKernels, KernelBench
+from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, Turn
+from halide_autotune.autotune_loop.play_off.times import ProcessTime, turn_settings
+from halide_autotune.autotune_loop.play_off.verdict import Verdict
+from halide_autotune.autotune_loop.specification.objective import CONFIDENCE, Objective
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.local.open_device import choose_device
+from halide_autotune.devices.remote.open import device_transport
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.transport import Transport
+from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
+from halide_autotune.targets.build.executable import BuildTools, link_executable
+from halide_autotune.targets.profile.host_probe import probe_host
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 GENERATOR = Path(__file__).parents[1] / "examples" / "separable_filter.py"
 ROWS, COLUMNS = 480, 256

@@ -16,13 +16,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from sdk.project.preparation import open_named_generator, open_workbench
-from sdk.settings import Settings, read_settings
-from targets.build.artifacts import KernelRecipe, build_kernel
-from targets.build.executable import BuildTools, Executable, link_executable
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
+from halide_autotune.targets.build.executable import BuildTools, Executable, link_executable
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 from tests.fault_proxy import Direction
 from tests.remote_board import SshBoard, ssh_board
 

@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.random_schedules import RandomSchedule, SearchLog
-from targets.generator.program import ExecutableGeneratorProgram
-from targets.generator.run import AutoschedulerRequest, GeneratorRequest
-from targets.halide_install import find_halide_install
-from targets.process.content_cache import ContentCache
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.generator.program import ExecutableGeneratorProgram
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratorRequest
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # The last of the passes ends with it, and six decimals are printed whatever the size.
 _COST_LINE = re.compile(r"^Best cost: (\S+)$", re.MULTILINE)

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sdk.api.replay import replay
+from halide_autotune.sdk.api.replay import replay
 from tests.recorded_run_folder import write_run_folder
 
 GOAL_S = 60.0

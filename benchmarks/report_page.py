@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from autotune_loop.report.recorded_run import read_recorded_run
-from autotune_loop.report.run_page import PageOptions, print_page
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
 from tests.chromium_page import ChromiumPage
 from tests.recorded_run_folder import write_run_folder
 

@@ -32,25 +32,25 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.dataset import group_samples, is_held_out
-from autotune_loop.cost_model.fitting import fit
-from autotune_loop.cost_model.network import unpack_weights
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.process.model_worker import limit_threads
-from autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from autotune_loop.specification.options import LearnOptions
-from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.sample_file import Sample, read_sample, write_sample
 from benchmarks.random_gpu_schedules import build_generator, sample_gpu_schedules
 from benchmarks.random_schedules import CHECKOUT, SearchLog, sample_schedules
 from benchmarks.schedule_pipelines import pipelines
-from sdk.settings import read_settings
-from targets.halide_install import find_halide_install
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.network import Network
-from weights.weights_file import Weights, read_weights, write_weights
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.dataset import group_samples, is_held_out
+from halide_autotune.autotune_loop.cost_model.fitting import fit
+from halide_autotune.autotune_loop.cost_model.network import unpack_weights
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from halide_autotune.autotune_loop.cost_model.process.model_worker import limit_threads
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, score_ranking
+from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.autotune_loop.store.sample_file import Sample, read_sample, write_sample
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, read_weights, write_weights
 
 TOOL_CORES = 32
 LEARNING_RATE = 1e-4

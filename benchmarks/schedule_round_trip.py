@@ -24,23 +24,23 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from sdk.project.preparation import Workbench, open_workbench
-from sdk.settings import read_settings
-from targets.build.object_code import is_same_code
-from targets.errors import SdkError
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import (
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.sdk.project.preparation import Workbench, open_workbench
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.build.object_code import is_same_code
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratedFiles,
     GeneratorFailure,
     GeneratorRequest,
     run_generator,
 )
-from targets.process.limited_process import ProcessLimits
-from targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 LIMITS = ProcessLimits(time_s=180.0, memory_bytes=6 * 2**30)

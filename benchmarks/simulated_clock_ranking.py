@@ -29,26 +29,30 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune_loop.search.plan import random_points
-from sdk.settings import read_settings
-from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
-from targets.build.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator, resolve_name
-from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.process.compiler_run import run_compiler
-from targets.process.content_cache import ContentCache
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.profile.host_probe import probe_host
-from targets.profile.loader import load_profile
-from targets.profile.profile import MachineParameters, TargetProfile
-from targets.schedule.autoschedulers import profile_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.toolchain.zig import ZigToolchain
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.weights_file import write_weights
+from halide_autotune.autotune_loop.search.plan import random_points
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.build.executable import BuildTools, Executable, KernelObject, link_executable
+from halide_autotune.targets.build.simulated_clock_plugin import (
+    build_simulated_clock,
+    check_emulator,
+    simulated_clock_arguments,
+)
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator, resolve_name
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.process.compiler_run import run_compiler
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.profile.host_probe import probe_host
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import MachineParameters, TargetProfile
+from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.toolchain.zig import ZigToolchain
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import write_weights
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 THREAD_CLOCK = Path(__file__).parent / "thread_clock.c"

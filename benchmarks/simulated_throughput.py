@@ -54,7 +54,7 @@ def main() -> int:
 def _run(arguments: argparse.Namespace, count: int) -> sdk.TuneResult:
     with (
         tempfile.TemporaryDirectory(prefix="sdk-simulated-") as folder,
-        patch("sdk.select.clock_choice._programs_at_once", return_value=count),
+        patch("halide_autotune.sdk.select.clock_choice._programs_at_once", return_value=count),
     ):
         return sdk.autotune(
             sdk.GeneratorSpec(arguments.generator, tuple(arguments.param)),

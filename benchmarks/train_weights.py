@@ -22,15 +22,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import sdk
-from autotune_loop.cost_model.process.model_process import tensorflow_environment
-from autotune_loop.cost_model.ranking import RankingScores
-from autotune_loop.events import BatchDone, Event
-from sdk.api.retrain import evaluate_weights
-from sdk.output import silent_stderr
-from sdk.settings import export_variables
-from weights.lineage import Lineage, write_lineage
-from weights.registry import SHIPPED_FOLDER
-from weights.weights_file import Weights, write_weights
+from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores
+from halide_autotune.autotune_loop.events import BatchDone, Event
+from halide_autotune.sdk.api.retrain import evaluate_weights
+from halide_autotune.sdk.output import silent_stderr
+from halide_autotune.sdk.settings import export_variables
+from halide_autotune.weights.lineage import Lineage, write_lineage
+from halide_autotune.weights.registry import SHIPPED_FOLDER
+from halide_autotune.weights.weights_file import Weights, write_weights
 
 PROJECT = Path(__file__).parents[1]
 SMALL = {"width": "1024", "height": "768"}

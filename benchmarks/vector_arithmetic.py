@@ -16,7 +16,7 @@ from pathlib import Path
 
 import sdk
 from benchmarks.vector_idioms import IDIOMS
-from targets.schedule.plugins import ALL_AT_ROOT
+from halide_autotune.targets.schedule.plugins import ALL_AT_ROOT
 
 _GENERATORS = Path(__file__).with_name("vector_idioms.py")
 _WRONG = re.compile(r"(\d+) of \d+ elements")

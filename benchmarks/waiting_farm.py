@@ -20,37 +20,37 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.farm_executor import FarmExecutor
-from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
-from autotune_loop.execute.worker import FarmWorker
-from autotune_loop.execute.worker_state import WorkerState
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.device import FarmDevice, ServedDevice
-from autotune_loop.farm.fair_share import RunPriority
-from autotune_loop.farm.use import FARM_AHEAD_S, DeviceWish, FarmUse
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.specification.workspace import Workspace
-from autotune_loop.store.run_database import RunDatabase
-from devices.device import Clock, Device
-from devices.local.cores import CorePlan
-from devices.remote.transport import AgentTransport
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, Measurement
-from sdk.service.service_log import log_to_stderr
-from targets.build.executable import Executable
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.process.content_cache import file_sha256
-from targets.process.stop_signal import StopSignal
-from targets.profile.loader import load_profile
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.farm_executor import FarmExecutor
+from halide_autotune.autotune_loop.execute.local_executor import LocalExecutor
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
+from halide_autotune.autotune_loop.execute.worker import FarmWorker
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.device import FarmDevice, ServedDevice
+from halide_autotune.autotune_loop.farm.fair_share import RunPriority
+from halide_autotune.autotune_loop.farm.use import FARM_AHEAD_S, DeviceWish, FarmUse
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.local.cores import CorePlan
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.sdk.service.service_log import log_to_stderr
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.loader import load_profile
 
 PROFILE = "x86-64"
 _START_LIMIT_S = 60.0
@@ -235,7 +235,7 @@ def cpu_s(process_id: int) -> float:
 
 
 def _serve_worker(address: FarmAddress, folder: Path, names: Sequence[str], stop: StopSignal) -> None:
-    from autotune_loop.execute.serve_worker import serve_worker
+    from halide_autotune.autotune_loop.execute.serve_worker import serve_worker
 
     served = [ServedDevice(FarmDevice(name, PROFILE, "ssh"), _device(name)) for name in names]
 
@@ -251,7 +251,7 @@ def _say(line: str) -> None:
 
 def main() -> int:
     """Be the scheduler or a worker."""
-    from autotune_loop.farm.scheduler import serve_scheduler
+    from halide_autotune.autotune_loop.farm.scheduler import serve_scheduler
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["scheduler", "worker"])

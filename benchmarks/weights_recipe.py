@@ -13,19 +13,19 @@ from typing import get_args
 
 import numpy as np
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.dataset import group_samples
-from autotune_loop.cost_model.fitting import fit
-from autotune_loop.cost_model.network import pack_weights, unpack_weights
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from autotune_loop.cost_model.training import calibrate
-from autotune_loop.specification.options import LearnOptions, Loss
-from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples
-from targets.halide_install import find_halide_install
-from weights.baseline import baseline_weights
-from weights.lineage import Lineage, Training
-from weights.weights_file import Weights, weights_sha256
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.dataset import group_samples
+from halide_autotune.autotune_loop.cost_model.fitting import fit
+from halide_autotune.autotune_loop.cost_model.network import pack_weights, unpack_weights
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, score_ranking
+from halide_autotune.autotune_loop.cost_model.training import calibrate
+from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
+from halide_autotune.autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.lineage import Lineage, Training
+from halide_autotune.weights.weights_file import Weights, weights_sha256
 
 _PARTS = 4
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from devices.remote_place import RemotePlace
-from targets.hexagon.runners import HexagonDeviceRunner, HexagonSimulator
-from targets.hexagon.sdk import HexagonSdk
+from halide_autotune.devices.remote_place import RemotePlace
+from halide_autotune.targets.hexagon.runners import HexagonDeviceRunner, HexagonSimulator
+from halide_autotune.targets.hexagon.sdk import HexagonSdk
 
 
 class Clock(Enum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
-from targets.errors import DeviceError
-from targets.values.texts import printable
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.values.texts import printable
 
 _FULL_WORDS = ("no space left", "quota exceeded", "file too large")
 _REASON_CHARACTERS = 200

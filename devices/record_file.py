@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from devices.remote_place import AdbAddress, SshAddress
-from targets.errors import DeviceError, SdkError
-from targets.process.atomic_write import write_atomically
-from targets.values.records import Source, record
+from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.targets.errors import DeviceError, SdkError
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.records import Source, record
 
 T = TypeVar("T")
 

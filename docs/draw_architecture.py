@@ -16,6 +16,7 @@ import grimp
 
 PICTURE = Path(__file__).with_name("architecture.svg")
 # The packages from top to bottom; those of one line import each other no more than those below do.
+_NAMESPACE = "halide_autotune"
 _BANDS = (("sdk",), ("autotune_loop",), ("devices", "weights"), ("targets",))
 _COLOURS = {
     "sdk": "#dbeafe",
@@ -41,7 +42,7 @@ class _Box:
 def picture() -> str:
     """The whole picture as SVG."""
     packages = [package for band in _BANDS for package in band]
-    graph = grimp.build_graph(*packages, cache_dir=None)
+    graph = grimp.build_graph(*(f"{_NAMESPACE}.{package}" for package in packages), cache_dir=None)
     shapes: list[str] = []
     y = float(_MARGIN)
     for band in _BANDS:
@@ -69,7 +70,7 @@ def picture() -> str:
 
 def _rooms(graph: grimp.ImportGraph, package: str) -> Edges:
     """Each room of a package (a folder, or a module beside the folders) with the rooms that it imports."""
-    children = sorted(graph.find_children(package))
+    children = sorted(graph.find_children(f"{_NAMESPACE}.{package}"))
     edges: dict[str, frozenset[str]] = {}
     for child in children:
         imported = {

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from autotune_loop.specification.options import RunOptions
-from sdk.options.autotune_options import CommandOptions, GeneratorOptions
-from targets.values.options import DeclaredOption, options_of
-from targets.values.records import plain
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.options.autotune_options import CommandOptions, GeneratorOptions
+from halide_autotune.targets.values.options import DeclaredOption, options_of
+from halide_autotune.targets.values.records import plain
 
 PAGE = Path(__file__).with_name("tuning.md")
 _TABLES = re.compile(

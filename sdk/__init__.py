@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sdk.public import *  # noqa: F403 – it imports only what is public
+    from halide_autotune.sdk.public import *  # noqa: F403 – it imports only what is public
 
     __all__: list[str]
 
@@ -23,8 +23,8 @@ def __getattr__(name: str) -> object:
         return __dir__()
     if name not in __dir__():
         raise AttributeError(f"module 'sdk' has no attribute {name!r}")
-    return getattr(importlib.import_module("sdk.public"), name)
+    return getattr(importlib.import_module("halide_autotune.sdk.public"), name)
 
 
 def __dir__() -> list[str]:
-    return [name for name in vars(importlib.import_module("sdk.public")) if not name.startswith("_")]
+    return [name for name in vars(importlib.import_module("halide_autotune.sdk.public")) if not name.startswith("_")]

@@ -17,21 +17,21 @@ from typing import Annotated, Any
 
 import typer
 
-from sdk.commands import config, schedule, targets, weights
-from sdk.commands.autotune import autotune
-from sdk.commands.bench import bench
-from sdk.commands.build import build
-from sdk.commands.check import check
-from sdk.commands.cmake_dir import cmake_dir
-from sdk.commands.compare import compare
-from sdk.commands.devices import devices
-from sdk.commands.doctor import doctor
-from sdk.commands.farm import farm
-from sdk.commands.report import report
-from sdk.commands.retrain import retrain
-from sdk.commands.ship import ship
-from sdk.service.interrupts import end_in_order
-from targets.errors import SdkError, remedy
+from halide_autotune.sdk.commands import config, schedule, targets, weights
+from halide_autotune.sdk.commands.autotune import autotune
+from halide_autotune.sdk.commands.bench import bench
+from halide_autotune.sdk.commands.build import build
+from halide_autotune.sdk.commands.check import check
+from halide_autotune.sdk.commands.cmake_dir import cmake_dir
+from halide_autotune.sdk.commands.compare import compare
+from halide_autotune.sdk.commands.devices import devices
+from halide_autotune.sdk.commands.doctor import doctor
+from halide_autotune.sdk.commands.farm import farm
+from halide_autotune.sdk.commands.report import report
+from halide_autotune.sdk.commands.retrain import retrain
+from halide_autotune.sdk.commands.ship import ship
+from halide_autotune.sdk.service.interrupts import end_in_order
+from halide_autotune.targets.errors import SdkError, remedy
 
 # Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
 _COMMANDS: tuple[Callable[..., None], ...] = (
@@ -119,7 +119,7 @@ def _show_flags_without_type(command: Any) -> None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from sdk.output import sdk_version
+        from halide_autotune.sdk.output import sdk_version
 
         typer.echo(f"sdk {sdk_version()}")
         raise typer.Exit
@@ -183,7 +183,7 @@ def _discard_stdout() -> None:
 
 def _report_unexpected(error: Exception, arguments: list[str]) -> int:
     """Save the traceback of a bug in the SDK and say where it is."""
-    from sdk.service.crash_report import save_crash_report
+    from halide_autotune.sdk.service.crash_report import save_crash_report
 
     place = save_crash_report(error, arguments)
     summary = " ".join(f"{type(error).__name__}: {error}".split())[:300]

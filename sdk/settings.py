@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from targets.errors import UsageError
-from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
-from targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
+from halide_autotune.targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
 
 _FOLDER_NAME = "halide-autotune-sdk"
 # These change what Halide compiles, what its searches find, or what an emulator runs (HL_TARGET, HL_SEED, QEMU_CPU …),

@@ -7,9 +7,9 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
-from targets.process.content_cache import file_sha256
-from targets.values.checks import nearest
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.values.checks import nearest
 
 _PLUGIN_PREFIX = "libautoschedule_"
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from sdk.settings import Settings, read_settings
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.process.content_cache import ContentCache
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.quick_marker import QuickGuard
 from tests.tensorflow_fork import shared_tensorflow
 

@@ -9,14 +9,14 @@ import math
 from functools import cache
 from pathlib import Path
 
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.schedule.directives import Split
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.values import ROOT
-from autotune_loop.sketches.sketches import sketches
-from targets.pipeline.shape import (
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.values import ROOT
+from halide_autotune.autotune_loop.sketches.sketches import sketches
+from halide_autotune.targets.pipeline.shape import (
     FuncShape,
     LoopShape,
     PipelineShape,

@@ -8,10 +8,10 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.quiet_dask import PortlessWorker
-from autotune_loop.farm.scheduler import VERSIONS_KEY, FarmScheduler
-from autotune_loop.farm.versions import FarmVersions
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.quiet_dask import PortlessWorker
+from halide_autotune.autotune_loop.farm.scheduler import VERSIONS_KEY, FarmScheduler
+from halide_autotune.autotune_loop.farm.versions import FarmVersions
 
 VERSIONS = FarmVersions("1.0 (code ab)", "21.0.0", "2026.8.0", "3.11", {"adams2019": "a" * 64})
 _LIMIT_S = 240.0

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autotune_loop.run.result import TuneResult
-from autotune_loop.specification.options import RunOptions
-from sdk import GeneratorSpec, autotune
-from sdk import resume as resume_run
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk import GeneratorSpec, autotune
+from halide_autotune.sdk import resume as resume_run
 
 _FOR_THE_CALL = ("target", "device", "run_folder", "listen", "stop", "settings")
 

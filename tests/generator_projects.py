@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from targets.generator.reference import GeneratorReference, parse_generator
-from targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.generator.reference import GeneratorReference, parse_generator
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
 
 _CPP_FILES = {
     "include/filter/gain.h": """#pragma once

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from targets.halide_install import find_halide_install
-from weights.network import Network
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.network import Network
 
 TOOL_CORES = 32
 

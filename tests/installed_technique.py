@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.search.techniques.registry import PLUG_IN_GROUP
+from halide_autotune.autotune_loop.search.techniques.registry import PLUG_IN_GROUP
 
 
 def install_technique(folder: Path, name: str, value: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:

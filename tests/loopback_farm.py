@@ -13,23 +13,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.farm import versions
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates.authority import make_certificates
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.farm import versions
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.certificates.authority import make_certificates
+from halide_autotune.sdk.settings import Settings
 from tests.kept_port import KeptPort
 
 _PATIENCE_S = 240.0
 # All processes of a farm say that they are of the code that the tests began with, even if a file is edited meanwhile.
 _SAME_CODE = """
 import sys
-from autotune_loop.farm import versions
+from halide_autotune.autotune_loop.farm import versions
 code_sha256, tests = sys.argv.pop(1), sys.argv.pop(1)
 versions._code_sha256 = lambda: code_sha256
 if tests:
     sys.path.insert(0, tests)
     import tests.plain_tasks
-from sdk.main import main
+from halide_autotune.sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

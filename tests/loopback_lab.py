@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sdk.settings import Settings
+from halide_autotune.sdk.settings import Settings
 from tests.remote_board import RemoteBoard, SshBoard
 
 

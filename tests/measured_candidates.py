@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, TrainingSample
+from halide_autotune.autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint, TrainingSample
 
 
 def measured(median_ms: float, round_index: int = 0, sample_index: int = 0, origin: Origin = Origin.RANDOM) -> Measured:

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from targets.errors import UsageError
-from targets.values.options import DeclaredOption
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.options import DeclaredOption
 
 _LINES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=12)
 

@@ -7,8 +7,8 @@ import threading
 import time
 from dataclasses import dataclass
 
-from autotune_loop.execute.tasks.task import BuildTask, MeasureTask
-from autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.autotune_loop.execute.tasks.task import BuildTask, MeasureTask
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
 
 MEETING = threading.Barrier(3)
 _LIMIT_S = 240.0

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.candidate import Candidate, Origin, SearchPoint
-from autotune_loop.events import SampleFailed
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.published import Published, ScheduleTime, SpeedUp
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.measurement import Measurement
-from targets.halide_install import find_halide_install
-from targets.process.atomic_write import write_atomically
+from halide_autotune.autotune_loop.candidate import Candidate, Origin, SearchPoint
+from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.store.featurization import Featurization, format_featurization
+from halide_autotune.autotune_loop.store.published import Published, ScheduleTime, SpeedUp
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import weights_sha256, write_weights
 from tests.run_specs import make_record, make_spec, make_task
-from weights.baseline import baseline_weights
-from weights.network import Network
-from weights.weights_file import weights_sha256, write_weights
 
 HEADERS = Path(__file__).parent / "unit" / "autotune_loop" / "schedule" / "headers"
 _SAMPLES_A_ROUND = 32

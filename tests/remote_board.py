@@ -9,13 +9,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from devices.agent.program import agent_for
-from devices.device import Clock, Device
-from devices.remote.open import open_link
-from devices.remote.shared_connection import shared_connection
-from devices.remote.transport import AgentTransport
-from devices.remote_place import AdbAddress, ConnectionSettings, RemotePlace, SshAddress
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.agent.program import agent_for
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.remote.open import open_link
+from halide_autotune.devices.remote.shared_connection import shared_connection
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, RemotePlace, SshAddress
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.adb_device.adb_device import AdbDevice
 from tests.fault_proxy import FaultProxy
 from tests.ssh_access import SshAccess

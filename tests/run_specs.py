@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.specification.workspace import Workspace
-from autotune_loop.store.run_record import RunFacts, RunRecord
-from devices.device import Device
-from devices.local.cores import CorePlan
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.autotune_loop.store.run_record import RunFacts, RunRecord
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.local.cores import CorePlan
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
 
 
 def make_task(name: str = "blur", file: Path | None = None, parameters: Mapping[str, str] | None = None) -> TuningTask:

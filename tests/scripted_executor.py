@@ -7,15 +7,15 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice, PrepareReference
-from autotune_loop.execute.tasks.task import MeasureTask, Task
-from devices.device import Clock
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure import device_failure
-from devices.timing.measurement import Measurement
-from targets.errors import DeviceError, FarmError
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice, PrepareReference
+from halide_autotune.autotune_loop.execute.tasks.task import MeasureTask, Task
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measure import device_failure
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.targets.errors import DeviceError, FarmError
 
 R = TypeVar("R")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh.link import SshLink
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import ConnectionSettings, SshAddress
+from halide_autotune.devices.ssh.link import SshLink
 from tests.sshd_server import SshdServer, make_key
 
 SSH = Path(found) if (found := shutil.which("ssh")) else None

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-_MODULE = "autotune_loop.cost_model.process.model_worker"
+_MODULE = "halide_autotune.autotune_loop.cost_model.process.model_worker"
 _FDS = (0, 1, 2)
 _REQUEST_BYTES = 1 << 16
 
@@ -31,8 +31,8 @@ _REQUEST_BYTES = 1 << 16
 @contextlib.contextmanager
 def shared_tensorflow() -> Iterator[None]:
     """Model processes that this process starts meanwhile are forks of one that has imported TensorFlow."""
-    from autotune_loop.cost_model.process import model_process
-    from autotune_loop.cost_model.process.child_process import ChildProcess
+    from halide_autotune.autotune_loop.cost_model.process import model_process
+    from halide_autotune.autotune_loop.cost_model.process.child_process import ChildProcess
 
     folder = tempfile.TemporaryDirectory(prefix="fork-")  # names of sockets are short
     address = Path(folder.name) / "socket"
@@ -77,7 +77,7 @@ def _started_server(address: Path, environment: Mapping[str, str]) -> subprocess
 def _serve(address: str) -> None:
     import tensorflow  # noqa: F401
 
-    from autotune_loop.cost_model.process import model_worker
+    from halide_autotune.autotune_loop.cost_model.process import model_worker
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:

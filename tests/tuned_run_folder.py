@@ -8,29 +8,29 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint
-from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.play_off.course import PlayOffCourse, Turn
-from autotune_loop.play_off.incumbent import Incumbent
-from autotune_loop.play_off.times import ProcessTime
-from autotune_loop.run.result import TunedSchedule
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.shipping.run_winners import read_run_winners
-from autotune_loop.specification.objective import LOOKS, Objective
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.measure_settings import Tolerance
-from devices.timing.measurement import Measurement
-from targets.generator.program import GeneratorProgram
-from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import file_sha256
-from targets.process.limited_process import ProcessLimits
-from targets.profile.profile import TargetProfile
-from targets.schedule.autoschedulers import li2018, mullapudi2016
+from halide_autotune.autotune_loop.candidate import Candidate, Measured, Origin, SearchPoint
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, Turn
+from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
+from halide_autotune.autotune_loop.play_off.times import ProcessTime
+from halide_autotune.autotune_loop.run.result import TunedSchedule
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
+from halide_autotune.autotune_loop.specification.objective import LOOKS, Objective
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.schedule.autoschedulers import li2018, mullapudi2016
 from tests.run_specs import make_record, make_spec, make_task
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from targets.errors import WeightsError
-from weights.weights_file import Weights
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.weights.weights_file import Weights
 
 
 def perturb_weights(weights: Weights, relative_noise: float, seed: int) -> Weights:

@@ -10,9 +10,9 @@ import mmap
 import struct
 from pathlib import Path
 
-from targets.errors import WeightsError
-from weights.network import Network
-from weights.weights_file import FEATURE_VERSION, SIGNATURE, Weights, parse_weights, weights_size_bytes
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import FEATURE_VERSION, SIGNATURE, Weights, parse_weights, weights_size_bytes
 
 
 def baseline_weights(plugin_path: Path) -> Weights:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from targets.errors import WeightsError, os_error_as
-from targets.process.atomic_write import write_atomically
-from targets.values.records import Source, plain, record, toml_text
-from weights.weights_file import FEATURE_VERSION, read_weights, weights_sha256
+from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.records import Source, plain, record, toml_text
+from halide_autotune.weights.weights_file import FEATURE_VERSION, read_weights, weights_sha256
 
 _HASH = "weights_sha256"
 

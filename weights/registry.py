@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import WeightsError, os_error_as
-from weights.lineage import Lineage, read_lineage, write_lineage
-from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
+from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.weights.lineage import Lineage, read_lineage, write_lineage
+from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?", re.ASCII)

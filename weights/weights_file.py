@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from targets.errors import WeightsError, os_error_as
-from targets.process.atomic_write import write_atomically
-from weights.network import Network
+from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.weights.network import Network
 
 SIGNATURE = 0x68776631
 FEATURE_VERSION = 3

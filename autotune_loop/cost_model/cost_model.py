@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from autotune_loop.cost_model.network import (
+from halide_autotune.autotune_loop.cost_model.network import (
     input_signature,
     network_inputs,
     pack_weights,
     predicted_ms,
     prices_before_activation,
 )
-from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray, cost_terms
-from autotune_loop.store.featurization import Featurization
-from targets.errors import UsageError, WeightsError
-from weights.network import Network
-from weights.weights_file import Weights
+from halide_autotune.autotune_loop.cost_model.terms import TERM_COUNT, FloatArray, cost_terms
+from halide_autotune.autotune_loop.store.featurization import Featurization
+from halide_autotune.targets.errors import UsageError, WeightsError
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights
 
 
 class CostModel:

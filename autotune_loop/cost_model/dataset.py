@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from autotune_loop.cost_model.network import network_inputs
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.terms import cost_terms
-from autotune_loop.store.sample_file import Sample
+from halide_autotune.autotune_loop.cost_model.network import network_inputs
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from halide_autotune.autotune_loop.cost_model.terms import cost_terms
+from halide_autotune.autotune_loop.store.sample_file import Sample
 
 MIN_UNIQUE_SCHEDULES = 8  # of one pipeline; Halide's tool skips pipelines with fewer
 

@@ -15,12 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from autotune_loop.cost_model.network import input_signature, pack_weights, predicted_ms, prices_before_activation
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch, pack_batches
-from autotune_loop.cost_model.terms import FloatArray
-from autotune_loop.specification.options import LearnOptions, Loss
-from weights.network import Network
-from weights.weights_file import Weights
+from halide_autotune.autotune_loop.cost_model.network import (
+    input_signature,
+    pack_weights,
+    predicted_ms,
+    prices_before_activation,
+)
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch, pack_batches
+from halide_autotune.autotune_loop.cost_model.terms import FloatArray
+from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights
 
 FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-5
 NEGATIVE_PRICE_PENALTY = 1e-5

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from autotune_loop.candidate import TrainingSample
-from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
-from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.training_report import report_fields
-from autotune_loop.events import Listener, Notice, Trained
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.store.run_store import RunStore
-from devices.local.cores import CoreTurns
-from targets.errors import WeightsError
-from targets.process.stop_signal import StopSignal
-from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
+from halide_autotune.autotune_loop.candidate import TrainingSample
+from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
+from halide_autotune.autotune_loop.cost_model.process.model_process import ModelProcess
+from halide_autotune.autotune_loop.cost_model.training_report import report_fields
+from halide_autotune.autotune_loop.events import Listener, Notice, Trained
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.local.cores import CoreTurns
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 
 class Learner:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
-from autotune_loop.store.featurization import TYPE_COUNT
-from weights.network import Network
-from weights.weights_file import (
+from halide_autotune.autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
+from halide_autotune.autotune_loop.store.featurization import TYPE_COUNT
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import (
     CONV1_CHANNELS,
     HEAD1_CHANNELS,
     HEAD1_TYPES,

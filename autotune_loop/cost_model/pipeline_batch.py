@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
+from halide_autotune.autotune_loop.cost_model.terms import TERM_COUNT, FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
 
 Values = npt.NDArray[np.floating]
 

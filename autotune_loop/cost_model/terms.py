@@ -14,7 +14,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from weights.network import Network
+from halide_autotune.weights.network import Network
 
 FloatArray = npt.NDArray[np.float32]
 

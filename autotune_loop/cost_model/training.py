@@ -10,17 +10,17 @@ from itertools import takewhile
 
 import numpy as np
 
-from autotune_loop.cost_model.cost_model import CostModel, require_network
-from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES, group_samples, split_held_out
-from autotune_loop.cost_model.fitting import fit
-from autotune_loop.cost_model.network import unpack_weights
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
-from autotune_loop.specification.options import LearnOptions
-from autotune_loop.store.sample_file import Sample
-from weights.arithmetic import scale_weights
-from weights.weights_file import Weights
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel, require_network
+from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES, group_samples, split_held_out
+from halide_autotune.autotune_loop.cost_model.fitting import fit
+from halide_autotune.autotune_loop.cost_model.network import unpack_weights
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, score_ranking
+from halide_autotune.autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
+from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.store.sample_file import Sample
+from halide_autotune.weights.arithmetic import scale_weights
+from halide_autotune.weights.weights_file import Weights
 
 
 def calibrate(weights: Weights, batches: Sequence[PipelineBatch], num_cores: int) -> Weights:

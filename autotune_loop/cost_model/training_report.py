@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from autotune_loop.cost_model.ranking import RankingScores
-from weights.weights_file import Weights
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores
+from halide_autotune.weights.weights_file import Weights
 
 
 class TrainingOutcome(StrEnum):

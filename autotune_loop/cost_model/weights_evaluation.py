@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES, group_samples
-from autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from autotune_loop.store.sample_file import Sample
-from targets.errors import RunFolderError
-from weights.weights_file import Weights
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES, group_samples
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, score_ranking
+from halide_autotune.autotune_loop.store.sample_file import Sample
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.weights.weights_file import Weights
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, Transform, made_by, used_by
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.directives import ComputeWith, Directive, Fuse, PartitionLoop, Prefetch, Split
-from autotune_loop.schedule.values import LoopLevel, Number, TailStrategy
+from halide_autotune.autotune_loop.draft.model import (
+    Draft,
+    FuncDraft,
+    LoopKind,
+    StageDraft,
+    Transform,
+    made_by,
+    used_by,
+)
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.directives import (
+    ComputeWith,
+    Directive,
+    Fuse,
+    PartitionLoop,
+    Prefetch,
+    Split,
+)
+from halide_autotune.autotune_loop.schedule.values import LoopLevel, Number, TailStrategy
 
 
 def split(

@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from autotune_loop.draft.model import AS_IS, Draft, FuncDraft, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.draft.model import AS_IS, Draft, FuncDraft, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.directives import (
     ComputeAt,
     Directive,
     Parallel,
@@ -24,8 +24,8 @@ from autotune_loop.schedule.directives import (
     Vectorize,
     variables_of,
 )
-from autotune_loop.schedule.model import Clone, Intermediate, StageSchedule, Variable, Wrapper
-from autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
+from halide_autotune.autotune_loop.schedule.model import Clone, Intermediate, StageSchedule, Variable, Wrapper
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
 
 # A reduction of fewer steps is not worth a second Func.
 _FEWEST_STEPS = 256

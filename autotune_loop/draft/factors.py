@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autotune_loop.draft.edit import with_factor, with_stage
-from autotune_loop.draft.model import Draft, LoopKind
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.draft.edit import with_factor, with_stage
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.directives import Split
 
 _LARGEST_VECTOR = 64
 LARGEST_UNROLLED = 16

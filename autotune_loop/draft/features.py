@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from autotune_loop.draft.model import FuncDraft, LoopKind, StageDraft
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.draft.work import iterations, work_of
-from autotune_loop.schedule.directives import Parallel, Split, StoreIn, Unroll, Vectorize
-from autotune_loop.schedule.model import Clone, Wrapper
-from autotune_loop.schedule.values import ROOT
+from halide_autotune.autotune_loop.draft.model import FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.draft.work import iterations, work_of
+from halide_autotune.autotune_loop.schedule.directives import Parallel, Split, StoreIn, Unroll, Vectorize
+from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.autotune_loop.schedule.values import ROOT
 
 _FACTORS, _DIMENSIONS, _LOOPS = 4, 4, 6
 _KINDS = {LoopKind.PARALLEL: -1.0, None: 0.0, LoopKind.UNROLLED: 1.0, LoopKind.VECTORIZED: 2.0}

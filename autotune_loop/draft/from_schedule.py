@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.directives import (
     AllowRaceConditions,
     Atomic,
     ComputeAt,
@@ -31,7 +31,7 @@ from autotune_loop.schedule.directives import (
     Unscheduled,
     Vectorize,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -43,8 +43,8 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.values import OUTERMOST, LoopLevel, Source, Stage
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, LoopLevel, Source, Stage
+from halide_autotune.targets.errors import GeneratorError
 
 _KINDS: Mapping[type[Directive], LoopKind | None] = {
     Vectorize: LoopKind.VECTORIZED,

@@ -7,9 +7,17 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
-from autotune_loop.schedule.directives import Directive, Fuse, RFactor, Split
-from autotune_loop.schedule.model import Clone, Intermediate, Origin, Parameter, StageSchedule, Variable, Wrapper
-from autotune_loop.schedule.values import LoopLevel
+from halide_autotune.autotune_loop.schedule.directives import Directive, Fuse, RFactor, Split
+from halide_autotune.autotune_loop.schedule.model import (
+    Clone,
+    Intermediate,
+    Origin,
+    Parameter,
+    StageSchedule,
+    Variable,
+    Wrapper,
+)
+from halide_autotune.autotune_loop.schedule.values import LoopLevel
 
 
 class LoopKind(Enum):

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.model import Accessor, DimensionList, Schedule, Variable
-from autotune_loop.schedule.values import OUTERMOST
-from targets.pipeline.shape import FuncShape, PipelineShape, ReadShape, StageShape
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.model import Accessor, DimensionList, Schedule, Variable
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST
+from halide_autotune.targets.pipeline.shape import FuncShape, PipelineShape, ReadShape, StageShape
 
 # What nobody has named: Halide makes a letter and a number of it, which differ between processes.
 _UNNAMED = re.compile(r"[a-z][0-9]+(?:\$[a-z0-9]+)?")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.schedule.model import Clone, Wrapper
-from targets.pipeline.shape import STEP, FuncShape, LoopShape, ReadDimension, ReadShape, StageShape
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.targets.pipeline.shape import STEP, FuncShape, LoopShape, ReadDimension, ReadShape, StageShape
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from autotune_loop.draft.kept import kept
-from autotune_loop.draft.model import LoopKind
-from autotune_loop.draft.reads import DraftReads
-from autotune_loop.draft.reads import Site as Site
-from autotune_loop.schedule.directives import Bound, BoundExtent, Fuse, Split
-from autotune_loop.schedule.model import Clone, Wrapper
-from autotune_loop.schedule.values import ROOT, LoopLevel
-from targets.pipeline.shape import STEP
+from halide_autotune.autotune_loop.draft.kept import kept
+from halide_autotune.autotune_loop.draft.model import LoopKind
+from halide_autotune.autotune_loop.draft.reads import DraftReads
+from halide_autotune.autotune_loop.draft.reads import Site as Site
+from halide_autotune.autotune_loop.schedule.directives import Bound, BoundExtent, Fuse, Split
+from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.targets.pipeline.shape import STEP
 
 # What a data-dependent extent counts as.
 _UNKNOWN_EXTENT = 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, made_by
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, made_by
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.schedule.directives import (
     ComputeAt,
     ComputeWith,
     Directive,
@@ -21,7 +21,7 @@ from autotune_loop.schedule.directives import (
     Vectorize,
     variables_of,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     Clone,
@@ -31,7 +31,7 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.values import OUTERMOST, LoopLevel, Source, Stage
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, LoopLevel, Source, Stage
 
 _MARKS: dict[LoopKind, type[Vectorize | Unroll | Parallel]] = {
     LoopKind.VECTORIZED: Vectorize,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 
 _MOST_OPERATIONS = 10**9
 

@@ -9,23 +9,23 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from devices.device import Clock, Device
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.device_speed import DeviceSpeed
-from devices.health.probe import DeviceSense
-from devices.remote.transport import AgentTransport
-from devices.timing.func_times import FuncTimes, time_funcs
-from devices.timing.input_size import InputSize, sizes_of
-from devices.timing.machine_signs import Surroundings
-from devices.timing.measure import Session, device_failure, look_around, measure_kernel, write_reference
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.timing.measurement_at_sizes import over_sizes
-from devices.timing.paired_timing import NOT_THE_KERNELS_FAULT, PairedTiming
-from devices.transport import Transport
-from targets.build.executable import Executable
-from targets.errors import DeviceError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.device_speed import DeviceSpeed
+from halide_autotune.devices.health.probe import DeviceSense
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.timing.func_times import FuncTimes, time_funcs
+from halide_autotune.devices.timing.input_size import InputSize, sizes_of
+from halide_autotune.devices.timing.machine_signs import Surroundings
+from halide_autotune.devices.timing.measure import Session, device_failure, look_around, measure_kernel, write_reference
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import over_sizes
+from halide_autotune.devices.timing.paired_timing import NOT_THE_KERNELS_FAULT, PairedTiming
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _REFERENCE_TURNS = 3
 # The largest that the runner takes.

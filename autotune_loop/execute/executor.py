@@ -24,7 +24,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
-from autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.execute.tasks.task import Task
 
 R = TypeVar("R")
 

@@ -16,27 +16,34 @@ from distributed import Client
 from distributed import Future as DaskFuture
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 
-from autotune_loop.events import Listener, ignore
-from autotune_loop.execute.answers import Answers
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.file_sender import FileSender
-from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.execute.messages import MissingInput, Reply, TaskResult, encode_task, output_folder, read_reply
-from autotune_loop.execute.tasks.measure_tasks import Measure, PrepareReference
-from autotune_loop.execute.tasks.task import BuildTask, FileKey, MeasureTask, Task
-from autotune_loop.execute.timing_message import check_asked
-from autotune_loop.execute.worker_plugin import perform
-from autotune_loop.farm.client import farm_client
-from autotune_loop.farm.device import BUILD_RESOURCE, device_resource
-from autotune_loop.farm.fair_share import FairShare
-from autotune_loop.farm.ledger import task_key
-from autotune_loop.farm.told import BadMessageError
-from autotune_loop.farm.use import FarmUse
-from autotune_loop.farm.worker_registry import WorkerRegistry
-from autotune_loop.specification.run_context import RunContext
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.input_size import sizes_of
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.events import Listener, ignore
+from halide_autotune.autotune_loop.execute.answers import Answers
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.file_sender import FileSender
+from halide_autotune.autotune_loop.execute.local_executor import LocalExecutor
+from halide_autotune.autotune_loop.execute.messages import (
+    MissingInput,
+    Reply,
+    TaskResult,
+    encode_task,
+    output_folder,
+    read_reply,
+)
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Measure, PrepareReference
+from halide_autotune.autotune_loop.execute.tasks.task import BuildTask, FileKey, MeasureTask, Task
+from halide_autotune.autotune_loop.execute.timing_message import check_asked
+from halide_autotune.autotune_loop.execute.worker_plugin import perform
+from halide_autotune.autotune_loop.farm.client import farm_client
+from halide_autotune.autotune_loop.farm.device import BUILD_RESOURCE, device_resource
+from halide_autotune.autotune_loop.farm.fair_share import FairShare
+from halide_autotune.autotune_loop.farm.ledger import task_key
+from halide_autotune.autotune_loop.farm.told import BadMessageError
+from halide_autotune.autotune_loop.farm.use import FarmUse
+from halide_autotune.autotune_loop.farm.worker_registry import WorkerRegistry
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.input_size import sizes_of
+from halide_autotune.targets.errors import FarmError
 
 R = TypeVar("R")
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from distributed import Client
 
-from autotune_loop.execute import worker_plugin
-from autotune_loop.execute.messages import FilePart, MissingInput, encode, encode_run
-from autotune_loop.execute.tasks.task import FileKey
-from autotune_loop.specification.run_context import RunContext
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.execute import worker_plugin
+from halide_autotune.autotune_loop.execute.messages import FilePart, MissingInput, encode, encode_run
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.targets.errors import FarmError
 
 _PART_BYTES = 4 * 2**20
 # A worker that takes longer for one piece has stopped.

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from devices.device import Device
-from devices.remote.transport import AgentTransport
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.remote.transport import AgentTransport
 
 # Opens the connection to a device that all runs share; not yet connected.
 OpenRemote = Callable[[Device], AgentTransport]

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from autotune_loop.execute.tasks.task import BuildTask, MeasureTask, Task
-from autotune_loop.execute.worker_state import WorkerState
-from autotune_loop.specification.run_context import RunContext
-from devices.device import Device
-from devices.remote.open import device_transport
-from devices.transport import Transport
-from targets.errors import DeviceError, FarmError
-from targets.process.content_cache import ContentCache
+from halide_autotune.autotune_loop.execute.tasks.task import BuildTask, MeasureTask, Task
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.remote.open import device_transport
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.errors import DeviceError, FarmError
+from halide_autotune.targets.process.content_cache import ContentCache
 
 R = TypeVar("R")
 

@@ -15,20 +15,20 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, Task, key_of
-from autotune_loop.execute.timing_message import DurationS, TimingMessage
-from autotune_loop.execute.travelling_generators import UNPACKED, travelling_generators
-from autotune_loop.farm.told import BadMessageError, read_told
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.run_context import RunContext
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import DeviceSense
-from devices.timing.func_times import FuncTimes
-from devices.timing.machine_signs import Surroundings
-from targets.errors import FarmError, SdkError, os_error_as
-from targets.profile.profile import TargetProfile
-from targets.values.texts import printable, printable_lines
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, Task, key_of
+from halide_autotune.autotune_loop.execute.timing_message import DurationS, TimingMessage
+from halide_autotune.autotune_loop.execute.travelling_generators import UNPACKED, travelling_generators
+from halide_autotune.autotune_loop.farm.told import BadMessageError, read_told
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.probe import DeviceSense
+from halide_autotune.devices.timing.func_times import FuncTimes
+from halide_autotune.devices.timing.machine_signs import Surroundings
+from halide_autotune.targets.errors import FarmError, SdkError, os_error_as
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.values.texts import printable, printable_lines
 
 _T = TypeVar("_T")
 

@@ -6,11 +6,11 @@ import os
 import threading
 from pathlib import Path
 
-from autotune_loop.execute.messages import FilePart
-from autotune_loop.execute.tasks.task import FileKey
-from devices.transport import check_name
-from targets.errors import FarmError, os_error_as
-from targets.process.content_cache import file_sha256
+from halide_autotune.autotune_loop.execute.messages import FilePart
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey
+from halide_autotune.devices.transport import check_name
+from halide_autotune.targets.errors import FarmError, os_error_as
+from halide_autotune.targets.process.content_cache import file_sha256
 
 
 class NotYetHereError(Exception):

@@ -11,16 +11,16 @@ from typing import Any
 from distributed import Worker
 from distributed.core import rpc
 
-from autotune_loop.execute.worker import FarmWorker
-from autotune_loop.execute.worker_plugin import dask_worker_options
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates.certificate_files import RevokedError, check_host_certificate
-from autotune_loop.farm.probe_scheduler import probe_scheduler
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
-from autotune_loop.farm.scheduler import VERSIONS_KEY, stopped
-from autotune_loop.farm.versions import own_versions
-from targets.errors import FarmError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.execute.worker import FarmWorker
+from halide_autotune.autotune_loop.execute.worker_plugin import dask_worker_options
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import RevokedError, check_host_certificate
+from halide_autotune.autotune_loop.farm.probe_scheduler import probe_scheduler
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
+from halide_autotune.autotune_loop.farm.scheduler import VERSIONS_KEY, stopped
+from halide_autotune.autotune_loop.farm.versions import own_versions
+from halide_autotune.targets.errors import FarmError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 10.0

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import msgspec
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.farm.told import BadMessageError, read_told
-from devices.device import Clock
-from devices.timing.machine_signs import MachineSigns
-from devices.timing.measurement import MeasureFailure, Measurement
-from devices.timing.measurement_at_sizes import by_size, over_sizes
-from targets.values.texts import printable
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.farm.told import BadMessageError, read_told
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.machine_signs import MachineSigns
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import by_size, over_sizes
+from halide_autotune.targets.values.texts import printable
 
 DurationS = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 """How long a message says that something took."""

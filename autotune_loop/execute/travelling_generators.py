@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.specification.workspace import Workspace
-from targets.errors import FarmError, os_error_as
-from targets.generator.python_modules import modules_beside
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.halide_install import find_halide_install
-from targets.process.content_cache import ContentCache
-from targets.toolchain.cpp_build import CppBuild, is_library_path
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.targets.errors import FarmError, os_error_as
+from halide_autotune.targets.generator.python_modules import modules_beside
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.cpp_build import CppBuild, is_library_path
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # Stands in references for the folder where a worker unpacks: each generator of several files has one below it.
 UNPACKED = Path("/unpacked")

@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.lease_pool import LeasePool, OpenRemote
-from autotune_loop.execute.messages import (
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.lease_pool import LeasePool, OpenRemote
+from halide_autotune.autotune_loop.execute.messages import (
     FilePart,
     MissingInput,
     RemoteRun,
@@ -29,24 +29,24 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.run_files import NotYetHereError, RunFiles
+from halide_autotune.autotune_loop.execute.run_files import NotYetHereError, RunFiles
 
 # These define the kinds of tasks that can be asked for.
-from autotune_loop.execute.tasks import build_tasks, measure_tasks, own_schedule, schedule_tasks  # noqa: F401
-from autotune_loop.execute.tasks.task import FileKey, MeasureTask, Task
-from autotune_loop.execute.travelling_generators import unpack_generator
-from autotune_loop.execute.worker_state import WorkerState
-from autotune_loop.farm.device import DeviceFailure, DeviceReport, ServedDevice
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.specification.workspace import Workspace
-from devices.device import Device
-from devices.timing.measure_settings import KernelInputs
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from devices.transport import Transport, check_name
-from targets.errors import DeviceError, FarmError, GeneratorError, SdkError, ToolchainError
+from halide_autotune.autotune_loop.execute.tasks import build_tasks, measure_tasks, own_schedule, schedule_tasks  # noqa: F401
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey, MeasureTask, Task
+from halide_autotune.autotune_loop.execute.travelling_generators import unpack_generator
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.autotune_loop.farm.device import DeviceFailure, DeviceReport, ServedDevice
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.devices.transport import Transport, check_name
+from halide_autotune.targets.errors import DeviceError, FarmError, GeneratorError, SdkError, ToolchainError
 
 _FAILURES_KEPT = 10
 # So long a device's lease is kept when no run uses the device any more.

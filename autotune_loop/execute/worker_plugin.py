@@ -11,11 +11,11 @@ import msgspec
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.worker import DEFAULT_METRICS, DEFAULT_STARTUP_INFORMATION
 
-from autotune_loop.execute.answers import send_answer
-from autotune_loop.execute.messages import FilePart, RemoteRun, TaskMessage, decode, encode
-from autotune_loop.execute.worker import FarmWorker
-from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, device_resource
-from autotune_loop.farm.quiet_dask import forget_keys
+from halide_autotune.autotune_loop.execute.answers import send_answer
+from halide_autotune.autotune_loop.execute.messages import FilePart, RemoteRun, TaskMessage, decode, encode
+from halide_autotune.autotune_loop.execute.worker import FarmWorker
+from halide_autotune.autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, device_resource
+from halide_autotune.autotune_loop.farm.quiet_dask import forget_keys
 
 PLUGIN_NAME = "sdk-worker"
 _LOOK_ROUND_S = 2.0

@@ -8,27 +8,27 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from autotune_loop.execute.device_session import DeviceSession
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import TuningTask
-from devices.device import Device
-from devices.local.cores import CoreTurns
-from devices.transport import Transport
-from targets.cuda.device_code import CardCheck
-from targets.cuda.ptxas import find_ptxas
-from targets.errors import ToolchainError
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import GeneratorReference
-from targets.generator.run import AutoschedulerRequest
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.process.c_toolchain import CToolchain
-from targets.process.content_cache import ContentCache
-from targets.process.stop_signal import StopSignal
-from targets.schedule.plugins import build_search_plugin
-from targets.toolchain.c_toolchain import open_toolchain
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.local.cores import CoreTurns
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.cuda.device_code import CardCheck
+from halide_autotune.targets.cuda.ptxas import find_ptxas
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import GeneratorReference
+from halide_autotune.targets.generator.run import AutoschedulerRequest
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.schedule.plugins import build_search_plugin
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # From a device's name to the device and a function that makes its transport, not yet connected where it is remote.
 FindDevice = Callable[[str], tuple[Device, Callable[[], Transport]]]

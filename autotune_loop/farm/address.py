@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
-from targets.errors import UsageError
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -40,8 +40,8 @@ class FarmAddress:
         """
         from distributed import Security
 
-        from autotune_loop.farm.certificates.certificate_files import check_certificate
-        from autotune_loop.farm.certificates.tls import FarmSecurity
+        from halide_autotune.autotune_loop.farm.certificates.certificate_files import check_certificate
+        from halide_autotune.autotune_loop.farm.certificates.tls import FarmSecurity
 
         if self.certificates is None:
             return Security(require_encryption=False)

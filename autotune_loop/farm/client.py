@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dask import config as dask_config
 from distributed import Client
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.probe_scheduler import probe_scheduler
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG, quiet_logs
-from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.probe_scheduler import probe_scheduler
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, quiet_logs
+from halide_autotune.autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
+from halide_autotune.targets.errors import FarmError
 
 _CLOSING_S = 5.0
 _JOINING_S = 15.0

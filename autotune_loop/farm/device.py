@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from autotune_loop.farm.told import Count, DurationS, read_told
-from devices.agent.protocol import Printable
-from devices.device import Clock, Device
-from devices.inventory.inventory import DeviceMachine, InventoryDevice
+from halide_autotune.autotune_loop.farm.told import Count, DurationS, read_told
+from halide_autotune.devices.agent.protocol import Printable
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.inventory.inventory import DeviceMachine, InventoryDevice
 
 # The key under which a Dask worker has its Announcement and its DeviceReport, and the resource that builds take.
 ANNOUNCEMENT = "sdk"

@@ -13,11 +13,24 @@ from typing import Any
 import msgspec
 from distributed import Scheduler, SchedulerPlugin
 
-from autotune_loop.farm.device import ANNOUNCEMENT, BUILD_RESOURCE, Announcement, DeviceReport, read_announcement
-from autotune_loop.farm.quiet_dask import forget_keys
-from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState, PutOutWorker
-from autotune_loop.farm.told import read_told
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.farm.device import (
+    ANNOUNCEMENT,
+    BUILD_RESOURCE,
+    Announcement,
+    DeviceReport,
+    read_announcement,
+)
+from halide_autotune.autotune_loop.farm.quiet_dask import forget_keys
+from halide_autotune.autotune_loop.farm.state import (
+    FarmDeviceState,
+    FarmRun,
+    FarmRunState,
+    FarmState,
+    FarmWorkerState,
+    PutOutWorker,
+)
+from halide_autotune.autotune_loop.farm.told import read_told
+from halide_autotune.targets.errors import FarmError
 
 PLUGIN_NAME = "sdk-ledger"
 # A run that is not heard of for so long takes no part in the queue; its client says when it ends.

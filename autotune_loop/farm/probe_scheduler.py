@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates.certificate_files import (
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import (
     CA_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,
@@ -19,8 +19,8 @@ from autotune_loop.farm.certificates.certificate_files import (
     RevokedError,
     check_certificate,
 )
-from autotune_loop.farm.certificates.tls import refuse_revoked
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.farm.certificates.tls import refuse_revoked
+from halide_autotune.targets.errors import FarmError
 
 _CONNECT_LIMIT_S = 15.0
 # A scheduler that is busy, or on a busy machine, takes its time; Dask alone would try for half a minute.

@@ -17,19 +17,19 @@ from dask import config as dask_config
 from distributed.comm import Comm, connect
 from tornado.ioloop import PeriodicCallback
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates.authority import name_of
-from autotune_loop.farm.certificates.certificate_files import check_host_certificate, is_of_host
-from autotune_loop.farm.certificates.tls import FarmSecurity
-from autotune_loop.farm.device import ANNOUNCEMENT, Announcement, read_announcement
-from autotune_loop.farm.ledger import FarmLedger
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
-from autotune_loop.farm.state import PutOutWorker
-from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
-from targets.errors import FarmError
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
-from targets.values.texts import printable
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.certificates.authority import name_of
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import check_host_certificate, is_of_host
+from halide_autotune.autotune_loop.farm.certificates.tls import FarmSecurity
+from halide_autotune.autotune_loop.farm.device import ANNOUNCEMENT, Announcement, read_announcement
+from halide_autotune.autotune_loop.farm.ledger import FarmLedger
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
+from halide_autotune.autotune_loop.farm.state import PutOutWorker
+from halide_autotune.autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
+from halide_autotune.targets.errors import FarmError
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.texts import printable
 
 # What a worker says of itself when it registers has its versions under this name.
 VERSIONS_KEY = "sdk_versions"

@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 from distributed import Client
 
-from autotune_loop.farm.device import DeviceReport, FarmDevice
-from autotune_loop.farm.told import Count, DurationS, read_told
-from devices.agent.protocol import Printable
-from targets.errors import FarmError
-from targets.values.checks import number
+from halide_autotune.autotune_loop.farm.device import DeviceReport, FarmDevice
+from halide_autotune.autotune_loop.farm.told import Count, DurationS, read_told
+from halide_autotune.devices.agent.protocol import Printable
+from halide_autotune.targets.errors import FarmError
+from halide_autotune.targets.values.checks import number
 
 _ANSWER_S = 10.0
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, TypeVar
 
-from targets.errors import FarmError
-from targets.values.checks import Unfit, number, whole_number
-from targets.values.records import plain, record
+from halide_autotune.targets.errors import FarmError
+from halide_autotune.targets.values.checks import Unfit, number, whole_number
+from halide_autotune.targets.values.records import plain, record
 
 T = TypeVar("T")
 

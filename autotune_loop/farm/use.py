@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.device import FarmDevice
-from autotune_loop.farm.fair_share import RunPriority
-from devices.device import Clock
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.device import FarmDevice
+from halide_autotune.autotune_loop.farm.fair_share import RunPriority
+from halide_autotune.devices.device import Clock
 
 # Device seconds that each device of a farm is handed ahead: what an answer takes over a busy network, and more.
 FARM_AHEAD_S = 2.0

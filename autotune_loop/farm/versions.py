@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from targets.errors import FarmError
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.values.checks import Unfit, matching, table_of
-from targets.values.records import record
+from halide_autotune.targets.errors import FarmError
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.values.checks import Unfit, matching, table_of
+from halide_autotune.targets.values.records import record
 
 _PACKAGE = "halide-autotune-sdk"
 # The folders whose code runs on workers; `sdk` is the command line's.

@@ -13,14 +13,14 @@ from typing import Annotated, Any
 import msgspec
 from distributed import Client
 
-from autotune_loop.events import FarmQueue, Listener, Notice
-from autotune_loop.farm.device import Announcement, FarmDevice, read_announcement
-from autotune_loop.farm.fair_share import FairShare
-from autotune_loop.farm.state import FarmRun
-from autotune_loop.farm.told import Count, DurationS, read_told
-from autotune_loop.farm.use import FarmUse
-from targets.errors import FarmError
-from targets.values.checks import number, whole_number
+from halide_autotune.autotune_loop.events import FarmQueue, Listener, Notice
+from halide_autotune.autotune_loop.farm.device import Announcement, FarmDevice, read_announcement
+from halide_autotune.autotune_loop.farm.fair_share import FairShare
+from halide_autotune.autotune_loop.farm.state import FarmRun
+from halide_autotune.autotune_loop.farm.told import Count, DurationS, read_told
+from halide_autotune.autotune_loop.farm.use import FarmUse
+from halide_autotune.targets.errors import FarmError
+from halide_autotune.targets.values.checks import number, whole_number
 
 _BEAT_S = 0.5
 _FIRST_BEAT_S = 20.0

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from autotune_loop.candidate import BuiltBatch, Candidate, Measured, mean_by_size_ms
-from autotune_loop.events import Listener, SampleMeasured
-from autotune_loop.execute.device_session import ReferenceRun
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.leader_race import LeaderRace
-from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.store.failure_log import FailureLog
-from autotune_loop.store.run_database import NOT_DONE
-from autotune_loop.store.run_store import RunStore
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.build.executable import Executable
+from halide_autotune.autotune_loop.candidate import BuiltBatch, Candidate, Measured, mean_by_size_ms
+from halide_autotune.autotune_loop.events import Listener, SampleMeasured
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.measure.leader_race import LeaderRace
+from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
+from halide_autotune.autotune_loop.store.failure_log import FailureLog
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.build.executable import Executable
 
 # A schedule this many times slower than the best is timed only often enough to train on.
 _HOPELESS_FACTOR = 4.0

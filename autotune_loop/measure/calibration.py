@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.store.board_factor import LARGEST_SCATTER, BoardFactor, ReferenceTime, board_factor
-from autotune_loop.store.read_database import CalibrationRow
-from autotune_loop.store.run_database import RunDatabase
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measurement import Measurement
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.store.board_factor import LARGEST_SCATTER, BoardFactor, ReferenceTime, board_factor
+from halide_autotune.autotune_loop.store.read_database import CalibrationRow
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measurement import Measurement
 
 
 class Calibration:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
-from devices.device import Device
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
 
 
 @dataclass(frozen=True)

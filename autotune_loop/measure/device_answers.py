@@ -7,12 +7,12 @@ from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from typing import TypeGuard, TypeVar
 
-from autotune_loop.execute.device_session import Timing
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure import device_failure
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.errors import FarmError, SdkError
-from targets.values.texts import printable
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measure import device_failure
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.errors import FarmError, SdkError
+from halide_autotune.targets.values.texts import printable
 
 _T = TypeVar("_T")
 _LONGEST_REASON_CHARACTERS = 300

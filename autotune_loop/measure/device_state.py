@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field
 
-from devices.device_trouble import TroubleKind
+from halide_autotune.devices.device_trouble import TroubleKind
 
 _FIRST_CHECK_S = 0.5
 _LONGEST_CHECK_S = 60.0

@@ -12,26 +12,33 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from autotune_loop.events import DeviceChanged, Listener, Notice
-from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Measure, OpenDevice, PrepareReference, Sense
-from autotune_loop.measure.calibration import Calibration
-from autotune_loop.measure.device_answers import answer_of, is_device_failure, timing_of
-from autotune_loop.measure.device_state import DeviceQueue, DeviceState
-from autotune_loop.measure.machine_watch import MachineWatch
-from autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
-from autotune_loop.specification.prepared_run import ReportHealth
-from autotune_loop.store.run_database import RunDatabase
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import DeviceSense
-from devices.timing.machine_signs import Surroundings
-from devices.timing.measure import device_failure
-from devices.timing.measure_settings import MeasureSettings
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.build.executable import Executable
-from targets.errors import DeviceError
-from targets.values.texts import brief_duration
+from halide_autotune.autotune_loop.events import DeviceChanged, Listener, Notice
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, Timing
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import (
+    Forget,
+    LookAround,
+    Measure,
+    OpenDevice,
+    PrepareReference,
+    Sense,
+)
+from halide_autotune.autotune_loop.measure.calibration import Calibration
+from halide_autotune.autotune_loop.measure.device_answers import answer_of, is_device_failure, timing_of
+from halide_autotune.autotune_loop.measure.device_state import DeviceQueue, DeviceState
+from halide_autotune.autotune_loop.measure.machine_watch import MachineWatch
+from halide_autotune.autotune_loop.measure.retry_state import KILLS_ALLOWED, MeasureJob, RetryState
+from halide_autotune.autotune_loop.specification.prepared_run import ReportHealth
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.probe import DeviceSense
+from halide_autotune.devices.timing.machine_signs import Surroundings
+from halide_autotune.devices.timing.measure import device_failure
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.values.texts import brief_duration
 
 _POLL_S = 0.2
 # After this many tries a schedule is given up.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autotune_loop.measure.kernel_bench import BenchPlan, Progress, open_kernel_bench
-from devices.device import Clock, Device
-from devices.timing.func_times import PROFILE_FEATURE, FuncTimes
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from targets.errors import UsageError
-from targets.profile.profile import TargetProfile
-from targets.profile.target_features import with_target_features
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, Progress, open_kernel_bench
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.func_times import PROFILE_FEATURE, FuncTimes
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.profile.target_features import with_target_features
 
 # Funcs that take less than this share of every schedule are told together.
 _SMALLEST_SHARE = 0.005

@@ -9,29 +9,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from autotune_loop.execute.device_session import DeviceSession, ReferenceRun
-from autotune_loop.measure.output_tolerance import (
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun
+from halide_autotune.autotune_loop.measure.output_tolerance import (
     check_reference_failure,
     of_hand_written,
     pipeline_tolerance,
     tolerance_of,
 )
-from autotune_loop.specification.workspace import Workspace
-from devices.device import Device
-from devices.local.cores import CoreTurns, plan_cores
-from devices.remote.open import device_transport
-from devices.timing.func_times import FuncTimes
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.transport import Transport
-from targets.build.artifacts import KernelRecipe, build_kernel
-from targets.build.executable import BuildTools, Executable, link_executable
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
-from targets.schedule.autoschedulers import ScheduleChoice, reference_autoschedulers
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.local.cores import CoreTurns, plan_cores
+from halide_autotune.devices.remote.open import device_transport
+from halide_autotune.devices.timing.func_times import FuncTimes
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
+from halide_autotune.targets.build.executable import BuildTools, Executable, link_executable
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, reference_autoschedulers
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _REFERENCE_LIMIT_S = 600.0
 _REFERENCE_FILE = "reference.raw"

@@ -13,8 +13,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from autotune_loop.candidate import Measured, mean_ms
-from autotune_loop.run_scale import process_error
+from halide_autotune.autotune_loop.candidate import Measured, mean_ms
+from halide_autotune.autotune_loop.run_scale import process_error
 
 TURNS = 3
 # Of one schedule, disturbed ones included.

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from devices.timing.machine_signs import OTHERS_SHARE, BusyProcess, MachineSigns, Surroundings, together
-from devices.timing.measurement import MeasureFailure, Measurement
-from targets.values.texts import brief_duration
+from halide_autotune.devices.timing.machine_signs import OTHERS_SHARE, BusyProcess, MachineSigns, Surroundings, together
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.targets.values.texts import brief_duration
 
 # The last timings are judged, once there are so many of them, and so long: processor time ticks 100 times a second.
 _LAST_TIMINGS, _LEAST_TIMINGS, _LEAST_S = 16, 4, 0.5

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotune_loop.store.featurization import Featurization, uses_float
-from devices.timing.measure_settings import Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from targets.build.artifacts import KernelRecipe
-from targets.errors import DeviceError, UsageError
-from targets.generator.run import GeneratorFailure
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import describe_pipeline
-from targets.profile.target_features import kernel_target
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.store.featurization import Featurization, uses_float
+from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.targets.build.artifacts import KernelRecipe
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.pipeline.shape import describe_pipeline
+from halide_autotune.targets.profile.target_features import kernel_target
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # Schedules contract and reorder float arithmetic differently: an integer made from floats may be off by one, an index
 # into a table made from floats may be the next one (Halide's local_laplacian: 3e-4 of the elements, by up to 1 % of

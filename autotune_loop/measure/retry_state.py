@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autotune_loop.execute.device_session import ReferenceRun
-from devices.timing.measure_settings import Tolerance
-from targets.build.executable import Executable
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun
+from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.targets.build.executable import Executable
 
 # A schedule that took this many devices down is not timed again.
 KILLS_ALLOWED = 2

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from autotune_loop.draft.model import Draft, FuncDraft
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 
 
 def crossover(into: DraftStructure, other: Draft, source: Random) -> Draft | None:

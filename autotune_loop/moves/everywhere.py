@@ -6,13 +6,13 @@ change of it in one of many Funcs is lost in the noise.
 
 from __future__ import annotations
 
-from autotune_loop.draft.edit import loops_of_kind, split, with_factor, with_stage
-from autotune_loop.draft.model import Draft, LoopKind
-from autotune_loop.draft.structure import Site
-from autotune_loop.moves.move import MoveContext
-from autotune_loop.moves.numbers import pick_doubling
-from autotune_loop.schedule.directives import Split
-from autotune_loop.schedule.values import ROOT
+from halide_autotune.autotune_loop.draft.edit import loops_of_kind, split, with_factor, with_stage
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.structure import Site
+from halide_autotune.autotune_loop.moves.move import MoveContext
+from halide_autotune.autotune_loop.moves.numbers import pick_doubling
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.values import ROOT
 
 _ROWS = (2, 4, 8, 16, 32)
 # So many tasks are left of a loop at least.

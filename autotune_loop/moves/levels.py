@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.moves.loops import lanes_of, may_be_vector, vectorized
-from autotune_loop.moves.move import MoveContext
-from autotune_loop.schedule.directives import Directive, FoldStorage, HoistStorage
-from autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.moves.loops import lanes_of, may_be_vector, vectorized
+from halide_autotune.autotune_loop.moves.move import MoveContext
+from halide_autotune.autotune_loop.schedule.directives import Directive, FoldStorage, HoistStorage
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 
 
 def move_compute(context: MoveContext) -> Draft | None:

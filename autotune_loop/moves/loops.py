@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotune_loop.draft.edit import fuse, loops_of_kind, move_to, split, undo, with_stage
-from autotune_loop.draft.factors import LARGEST_UNROLLED
-from autotune_loop.draft.model import Draft, LoopKind, StageDraft
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.moves.move import MoveContext
-from autotune_loop.schedule.directives import Atomic, ComputeWith, Fuse, Split
-from autotune_loop.schedule.values import Stage
+from halide_autotune.autotune_loop.draft.edit import fuse, loops_of_kind, move_to, split, undo, with_stage
+from halide_autotune.autotune_loop.draft.factors import LARGEST_UNROLLED
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.moves.move import MoveContext
+from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeWith, Fuse, Split
+from halide_autotune.autotune_loop.schedule.values import Stage
 
 _FACTORS = (2, 4, 8, 16, 32, 64, 128)
 _UNROLL_FACTORS = (2, 3, 4, 6, 8)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 
 T = TypeVar("T")
 

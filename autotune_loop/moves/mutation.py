@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repaired_child
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.draft.work import work_of
-from autotune_loop.moves import everywhere, levels, loops, numbers, parts, prefetch, storage
-from autotune_loop.moves.crossover import crossover
-from autotune_loop.moves.move import Move, MoveContext
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.repair import repaired_child
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.draft.work import work_of
+from halide_autotune.autotune_loop.moves import everywhere, levels, loops, numbers, parts, prefetch, storage
+from halide_autotune.autotune_loop.moves.crossover import crossover
+from halide_autotune.autotune_loop.moves.move import Move, MoveContext
 
 # By how often such a child was faster than its parent in trials on Halide's apps.
 MOVES = (

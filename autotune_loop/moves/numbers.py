@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotune_loop.draft.edit import with_factor, with_stage
-from autotune_loop.draft.factors import factors_of, largest_factor
-from autotune_loop.draft.model import Draft, LoopKind
-from autotune_loop.draft.structure import Site
-from autotune_loop.moves.move import MoveContext
-from autotune_loop.schedule.directives import Split
-from autotune_loop.schedule.values import TailStrategy
+from halide_autotune.autotune_loop.draft.edit import with_factor, with_stage
+from halide_autotune.autotune_loop.draft.factors import factors_of, largest_factor
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.structure import Site
+from halide_autotune.autotune_loop.moves.move import MoveContext
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.values import TailStrategy
 
 _FACTORS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 512)
 _TAILS = (TailStrategy.AUTO, TailStrategy.GUARD_WITH_IF, TailStrategy.ROUND_UP, TailStrategy.SHIFT_INWARDS)

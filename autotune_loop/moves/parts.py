@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotune_loop.draft.factor import (
+from halide_autotune.autotune_loop.draft.factor import (
     Factoring,
     can_be_factored,
     factored,
@@ -10,11 +10,11 @@ from autotune_loop.draft.factor import (
     is_taken_apart,
     whole_again,
 )
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.moves.loops import lanes_of
-from autotune_loop.moves.move import MoveContext
-from autotune_loop.schedule.values import ROOT
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.moves.loops import lanes_of
+from halide_autotune.autotune_loop.moves.move import MoveContext
+from halide_autotune.autotune_loop.schedule.values import ROOT
 
 _PARTS = (2, 3, 4, 6, 8, 16, 32, 64)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotune_loop.draft.edit import with_stage
-from autotune_loop.draft.model import Draft, StageDraft
-from autotune_loop.draft.structure import Site
-from autotune_loop.moves.move import MoveContext
-from autotune_loop.schedule.directives import Directive, Prefetch
-from autotune_loop.schedule.values import ROOT, Source
+from halide_autotune.autotune_loop.draft.edit import with_stage
+from halide_autotune.autotune_loop.draft.model import Draft, StageDraft
+from halide_autotune.autotune_loop.draft.structure import Site
+from halide_autotune.autotune_loop.moves.move import MoveContext
+from halide_autotune.autotune_loop.schedule.directives import Directive, Prefetch
+from halide_autotune.autotune_loop.schedule.values import ROOT, Source
 
 # Iterations of the loop.
 _DISTANCES = (1, 2, 4, 8, 16)

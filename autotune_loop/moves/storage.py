@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.moves.levels import with_own_loops
-from autotune_loop.moves.move import MoveContext
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.directives import AlignStorage, ReorderStorage, StoreIn
-from autotune_loop.schedule.model import Clone, Wrapper
-from autotune_loop.schedule.values import ROOT, MemoryType
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, StageDraft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.moves.levels import with_own_loops
+from halide_autotune.autotune_loop.moves.move import MoveContext
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.directives import AlignStorage, ReorderStorage, StoreIn
+from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.autotune_loop.schedule.values import ROOT, MemoryType
 
 
 def store_in(context: MoveContext) -> Draft | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from autotune_loop.parameters.restriction import Restriction
-from autotune_loop.parameters.space import ParameterSpace
-from autotune_loop.parameters.tuned_parameter import is_value
-from targets.errors import UsageError
-from targets.generator.declared_parameter import DeclaredParameter
-from targets.values.checks import nearest_hint
+from halide_autotune.autotune_loop.parameters.restriction import Restriction
+from halide_autotune.autotune_loop.parameters.space import ParameterSpace
+from halide_autotune.autotune_loop.parameters.tuned_parameter import is_value
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.declared_parameter import DeclaredParameter
+from halide_autotune.targets.values.checks import nearest_hint
 
 
 def declared_space(

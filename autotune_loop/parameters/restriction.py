@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from autotune_loop.parameters.tuned_parameter import as_number
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.parameters.tuned_parameter import as_number
+from halide_autotune.targets.errors import UsageError
 
 _LONGEST = 1000
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
-from autotune_loop.parameters.restriction import Restriction, parse_restriction
-from autotune_loop.parameters.tuned_parameter import TunedParameter, as_number, parse_tuned_parameter
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.parameters.restriction import Restriction, parse_restriction
+from halide_autotune.autotune_loop.parameters.tuned_parameter import TunedParameter, as_number, parse_tuned_parameter
+from halide_autotune.targets.errors import UsageError
 
 # A space with more sets is sampled. The surrogate predicts so many in a moment.
 MOST_LISTED = 4096

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autotune_loop.gaussian_process import Array, condition, fewer, matern
+from halide_autotune.autotune_loop.gaussian_process import Array, condition, fewer, matern
 
 # Along an ordered parameter, whose values lie between 0 and 1; two values of any other parameter are 1 apart.
 _LENGTHS = (0.15, 0.4, 1.0, 2.5, 6.0)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from targets.errors import UsageError
+from halide_autotune.targets.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.]*")
 _NUMBER = r"-?\d{1,12}(?:\.\d{1,9})?"

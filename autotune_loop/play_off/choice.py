@@ -9,9 +9,9 @@ import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 
-from autotune_loop.play_off.times import DeviceTimes, ProcessTime, Turns, devices_with, times_of
-from autotune_loop.run_scale import PROCESS_NOISE
-from autotune_loop.specification.objective import Objective, ObjectiveKind
+from halide_autotune.autotune_loop.play_off.times import DeviceTimes, ProcessTime, Turns, devices_with, times_of
+from halide_autotune.autotune_loop.run_scale import PROCESS_NOISE
+from halide_autotune.autotune_loop.specification.objective import Objective, ObjectiveKind
 
 # Turns before any drops out, in which the baseline takes part.
 FIRST_TURNS = 2

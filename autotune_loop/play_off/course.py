@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autotune_loop.play_off.choice import FIRST_TURNS, Choice
-from autotune_loop.play_off.times import DeviceTimes, ProcessTime, Turns, devices_with, times_of
-from autotune_loop.play_off.verdict import (
+from halide_autotune.autotune_loop.play_off.choice import FIRST_TURNS, Choice
+from halide_autotune.autotune_loop.play_off.times import DeviceTimes, ProcessTime, Turns, devices_with, times_of
+from halide_autotune.autotune_loop.play_off.verdict import (
     LEAST_GAIN,
     Comparison,
     Verdict,
@@ -22,7 +22,7 @@ from autotune_loop.play_off.verdict import (
     decided_message,
     sentence,
 )
-from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
+from halide_autotune.autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 
 # The most turns that choose the challenger.
 CHOOSING_TURNS = 10

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.deadline import Deadline
-from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
-from autotune_loop.play_off.course import PlayOffCourse, Turn
-from autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import Verdict, VerdictReason, least_gain_by
-from autotune_loop.specification.objective import Objective
-from devices.timing.measurement import MeasureFailureReason, Measurement, ReshapedOutput
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, Progress, open_kernel_bench
+from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, Turn
+from halide_autotune.autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
+from halide_autotune.autotune_loop.play_off.verdict import Verdict, VerdictReason, least_gain_by
+from halide_autotune.autotune_loop.specification.objective import Objective
+from halide_autotune.devices.timing.measurement import MeasureFailureReason, Measurement, ReshapedOutput
 
 
 @dataclass(frozen=True)

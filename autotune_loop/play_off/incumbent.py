@@ -6,17 +6,17 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import BuildWithHeader
-from autotune_loop.execute.tasks.own_schedule import BuildOwnSchedule, OwnSchedule
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.store.published import INCUMBENT, OWN, words_for
-from autotune_loop.store.run_store import RunStore
-from targets.errors import GeneratorError, SdkError
-from targets.generator.run import GeneratorFailure
-from targets.schedule.header import read_schedule
+from halide_autotune.autotune_loop.candidate import BuiltObject
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildWithHeader
+from halide_autotune.autotune_loop.execute.tasks.own_schedule import BuildOwnSchedule, OwnSchedule
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN, words_for
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError, SdkError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.schedule.header import read_schedule
 
 IncumbentBuild = Future[BuiltObject | GeneratorFailure | SdkError] | Future[OwnSchedule | GeneratorFailure]
 

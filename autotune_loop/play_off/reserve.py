@@ -6,10 +6,10 @@ import math
 from bisect import insort
 from dataclasses import dataclass
 
-from autotune_loop.deadline import Deadline
-from autotune_loop.play_off.choice import FIRST_TURNS
-from autotune_loop.specification.objective import LOOKS
-from devices.device import Clock
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.play_off.choice import FIRST_TURNS
+from halide_autotune.autotune_loop.specification.objective import LOOKS
+from halide_autotune.devices.device import Clock
 
 PLAY_OFF_CONTENDERS = 6
 # Where times do not vary only one that fails could make way for another.

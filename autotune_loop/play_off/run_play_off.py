@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from autotune_loop.events import Listener, Notice, PlayOff
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import Link
-from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.output_tolerance import of_hand_written
-from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
-from autotune_loop.play_off.reserve import PlayOffRoom
-from autotune_loop.play_off.times import ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import least_gain_by, sentence
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.measure_settings import MeasureSettings
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.build.executable import Executable, KernelObject
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.events import Listener, Notice, PlayOff
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.measure.output_tolerance import of_hand_written
+from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
+from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
+from halide_autotune.autotune_loop.play_off.reserve import PlayOffRoom
+from halide_autotune.autotune_loop.play_off.times import ProcessTime, turn_settings
+from halide_autotune.autotune_loop.play_off.verdict import least_gain_by, sentence
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.build.executable import Executable, KernelObject
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.store.published import ScheduleTime
-from devices.timing.measure_settings import MeasureSettings
-from devices.timing.measurement import Measurement
-from devices.timing.measurement_at_sizes import by_size, medians_by_size_s
+from halide_autotune.autotune_loop.store.published import ScheduleTime
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import by_size, medians_by_size_s
 
 # The standard deviation of normal noise over its median absolute deviation.
 _NORMAL_SCALE = 1.4826

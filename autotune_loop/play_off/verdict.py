@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 
-from autotune_loop.play_off.times import means_of_pairs
-from autotune_loop.specification.objective import CONFIDENCE, LOOKS, Objective, ObjectiveKind
-from autotune_loop.store.published import SpeedUp
-from devices.device import Clock
+from halide_autotune.autotune_loop.play_off.times import means_of_pairs
+from halide_autotune.autotune_loop.specification.objective import CONFIDENCE, LOOKS, Objective, ObjectiveKind
+from halide_autotune.autotune_loop.store.published import SpeedUp
+from halide_autotune.devices.device import Clock
 
 # A smaller gain does not count, however certain: two copies of one kernel can differ by nearly as much, because the
 # linker put them at different addresses.

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from autotune_loop.candidate import found_by
-from autotune_loop.parameters.space import set_text
-from autotune_loop.report.found_by import TechniqueRow, techniques
-from autotune_loop.report.recorded_run import RecordedRun, TaskSamples
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_loops import print_loops
-from autotune_loop.specification.tuning_task import published_names
-from autotune_loop.store.published import NOTHING, Published
-from targets.errors import GeneratorError, UsageError
+from halide_autotune.autotune_loop.candidate import found_by
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.report.found_by import TechniqueRow, techniques
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, TaskSamples
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+from halide_autotune.autotune_loop.specification.tuning_task import published_names
+from halide_autotune.autotune_loop.store.published import NOTHING, Published
+from halide_autotune.targets.errors import GeneratorError, UsageError
 
 # Moments at which the best so far is told, as people say them.
 _MOMENTS_S = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)

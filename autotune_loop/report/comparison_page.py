@@ -7,9 +7,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from autotune_loop.report.comparison import Comparison
-from autotune_loop.report.run_figures import LINE_COLOURS, make_figure
-from devices.device import Clock
+from halide_autotune.autotune_loop.report.comparison import Comparison
+from halide_autotune.autotune_loop.report.run_figures import LINE_COLOURS, make_figure
+from halide_autotune.devices.device import Clock
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure
@@ -22,7 +22,7 @@ def print_comparison(comparisons: Sequence[Comparison]) -> str:
     from jinja2 import Environment, PackageLoader, select_autoescape
 
     environment = Environment(
-        loader=PackageLoader("autotune_loop.report", ""), autoescape=select_autoescape(default=True)
+        loader=PackageLoader("halide_autotune.autotune_loop.report", ""), autoescape=select_autoescape(default=True)
     )
     plots = {f"curves-{number}": json_item(curves(each)) for number, each in enumerate(comparisons)}
     return environment.get_template("comparison_page.html").render(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune_loop.candidate import Measured, SchedulePoint, found_by
+from halide_autotune.autotune_loop.candidate import Measured, SchedulePoint, found_by
 
 # A schedule that is faster by less is no new best: a timing alone is not so precise.
 _NEW_BEST = 0.98

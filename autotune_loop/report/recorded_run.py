@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune_loop.candidate import Measured, found_by
-from autotune_loop.parameters.space import set_text
-from autotune_loop.specification.tuning_task import published_paths
-from autotune_loop.store.published import Published, read_published
-from autotune_loop.store.read_database import (
+from halide_autotune.autotune_loop.candidate import Measured, found_by
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.specification.tuning_task import published_paths
+from halide_autotune.autotune_loop.store.published import Published, read_published
+from halide_autotune.autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     MEASURED_SQL,
     NOT_DONE_SQL,
@@ -29,11 +29,11 @@ from autotune_loop.store.read_database import (
     settled,
     timing_of,
 )
-from autotune_loop.store.run_database import NOT_DONE
-from autotune_loop.store.run_record import RunRecord, read_run_record
-from autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
-from devices.device import Clock
-from targets.errors import RunFolderError, ToolchainError, os_error_as
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE
+from halide_autotune.autotune_loop.store.run_record import RunRecord, read_run_record
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
+from halide_autotune.devices.device import Clock
+from halide_autotune.targets.errors import RunFolderError, ToolchainError, os_error_as
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.candidate import TrainingSample
-from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.ranking import spearman
-from autotune_loop.report.recorded_run import RecordedRun, TaskSamples, read_recorded_run
-from autotune_loop.search.selection import choose_batch
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.featurization import Featurization, read_featurization
-from targets.errors import RunFolderError, WeightsError
-from targets.process.stop_signal import StopSignal
-from weights.network import Network
-from weights.weights_file import Weights, read_weights, write_weights
+from halide_autotune.autotune_loop.candidate import TrainingSample
+from halide_autotune.autotune_loop.cost_model.process.model_process import ModelProcess
+from halide_autotune.autotune_loop.cost_model.ranking import spearman
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, TaskSamples, read_recorded_run
+from halide_autotune.autotune_loop.search.selection import choose_batch
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization
+from halide_autotune.targets.errors import RunFolderError, WeightsError
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, read_weights, write_weights
 
 _SHUFFLES = 200
 

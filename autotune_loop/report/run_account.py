@@ -6,9 +6,9 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.store.read_database import read_database
-from autotune_loop.store.run_database import NOT_DONE
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.store.read_database import read_database
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE
+from halide_autotune.targets.errors import RunFolderError
 
 _ACCOUNT_SQL = """
 SELECT count(*), coalesce(sum(is_timed), 0), coalesce(sum(NOT is_timed AND has_failed), 0),

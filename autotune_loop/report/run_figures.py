@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from autotune_loop.candidate import Measured, found_by
-from autotune_loop.cost_model.ranking import spearman
-from autotune_loop.parameters.space import set_text
-from autotune_loop.parameters.tuned_parameter import TunedParameter
-from autotune_loop.report.recorded_run import RecordedRun
+from halide_autotune.autotune_loop.candidate import Measured, found_by
+from halide_autotune.autotune_loop.cost_model.ranking import spearman
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.parameters.tuned_parameter import TunedParameter
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure

@@ -8,12 +8,12 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autotune_loop.candidate import Measured, found_by
-from autotune_loop.measure.func_comparison import ProfiledSchedule, func_tables
-from autotune_loop.parameters.space import set_text
-from autotune_loop.report.found_by import ancestors, techniques
-from autotune_loop.report.recorded_run import RecordedRun
-from autotune_loop.report.run_figures import (
+from halide_autotune.autotune_loop.candidate import Measured, found_by
+from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule, func_tables
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.report.found_by import ancestors, techniques
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
+from halide_autotune.autotune_loop.report.run_figures import (
     best_by_technique,
     best_so_far,
     device_health,
@@ -21,11 +21,11 @@ from autotune_loop.report.run_figures import (
     rank_correlation,
     times_by_parameter,
 )
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_loops import print_loops
-from autotune_loop.specification.tuning_task import generator_names, sample_file_name
-from autotune_loop.store.published import OWN, timings_text, words_for
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+from halide_autotune.autotune_loop.specification.tuning_task import generator_names, sample_file_name
+from halide_autotune.autotune_loop.store.published import OWN, timings_text, words_for
+from halide_autotune.targets.errors import GeneratorError
 
 # The page stays below 5 MB: beyond this size the slowest schedules have no text.
 _SCHEDULE_TEXTS_BYTES = 1_500_000
@@ -56,7 +56,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
     from jinja2 import Environment, PackageLoader, select_autoescape
 
     environment = Environment(
-        loader=PackageLoader("autotune_loop.report", ""), autoescape=select_autoescape(default=True)
+        loader=PackageLoader("halide_autotune.autotune_loop.report", ""), autoescape=select_autoescape(default=True)
     )
     plots: dict[str, object] = {}
     sections = []

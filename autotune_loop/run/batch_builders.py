@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from autotune_loop.candidate import BuiltBatch, Candidate, Yardstick
-from autotune_loop.parameters.space import ParameterSet
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.search.batch_builder import BatchBuilder
-from autotune_loop.search.busy_funcs import BusyFuncs
-from autotune_loop.search.parameter_batches import ParameterBatches, failed_sets, timed_sets
-from autotune_loop.search.parameter_technique import TriedSet, sets_to_search
-from autotune_loop.search.schedule_proposals import TimedSchedule
+from halide_autotune.autotune_loop.candidate import BuiltBatch, Candidate, Yardstick
+from halide_autotune.autotune_loop.parameters.space import ParameterSet
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
+from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs
+from halide_autotune.autotune_loop.search.parameter_batches import ParameterBatches, failed_sets, timed_sets
+from halide_autotune.autotune_loop.search.parameter_technique import TriedSet, sets_to_search
+from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 
 
 @dataclass(frozen=True)

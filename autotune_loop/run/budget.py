@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from autotune_loop.deadline import Deadline
-from targets.errors import BudgetError
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.targets.errors import BudgetError
 
 # A run may end so much later than its budget says: this share of it, but so many seconds in any case.
 _OVERTIME_SHARE, _LEAST_OVERTIME_S = 0.25, 10.0

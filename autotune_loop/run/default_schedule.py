@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.candidate import kernel_symbol
-from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.executor import Executor
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.run.timed import Timed
-from autotune_loop.search.lost_objects import rebuild
-from autotune_loop.store.kernel_failure import KernelFailure
-from autotune_loop.store.run_database import NOT_DONE
-from autotune_loop.store.run_store import RunStore
-from targets.generator.run import GeneratorFailure
+from halide_autotune.autotune_loop.candidate import kernel_symbol
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.run.timed import Timed
+from halide_autotune.autotune_loop.search.lost_objects import rebuild
+from halide_autotune.autotune_loop.store.kernel_failure import KernelFailure
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.generator.run import GeneratorFailure
 
 
 def default_failure(store: RunStore, state: TaskState) -> KernelFailure | None:

@@ -6,8 +6,8 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
-from autotune_loop.deadline import Deadline
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _POLL_S = 0.2
 

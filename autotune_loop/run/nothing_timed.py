@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from autotune_loop.execute.tasks.build_tasks import BuiltReference
-from autotune_loop.specification.tuning_task import TuningTask
-from devices.timing.measurement import MeasureFailureReason
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.profile.profile import TargetProfile
-from targets.schedule.plugins import ALL_AT_ROOT
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuiltReference
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.devices.timing.measurement import MeasureFailureReason
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.schedule.plugins import ALL_AT_ROOT
 
 # Reasons that concern searches, but not schedules that others make.
 SEARCHES_ALONE = (GeneratorFailureReason.DEAD_END, GeneratorFailureReason.EXTERN_STAGE)

@@ -6,14 +6,14 @@ import contextlib
 import math
 from collections.abc import Sequence
 
-from autotune_loop.candidate import Candidate, Yardstick
-from autotune_loop.cost_model.learner import Learner
-from autotune_loop.events import Listener, Notice, SampleFailed
-from autotune_loop.run.task_state import LEARN_STAGE, TaskState
-from autotune_loop.store.run_database import NOT_DONE, RunDatabase
-from autotune_loop.store.run_store import RunStore
-from targets.build.executable import KernelObject
-from targets.errors import WeightsError
+from halide_autotune.autotune_loop.candidate import Candidate, Yardstick
+from halide_autotune.autotune_loop.cost_model.learner import Learner
+from halide_autotune.autotune_loop.events import Listener, Notice, SampleFailed
+from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE, RunDatabase
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.targets.errors import WeightsError
 
 
 def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, listen: Listener) -> int:

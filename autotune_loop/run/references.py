@@ -11,40 +11,44 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from autotune_loop.candidate import Placement, SearchFailure, Yardstick
-from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.device_session import ReferenceRun
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link, Search
-from autotune_loop.execute.tasks.own_schedule import OwnSchedule
-from autotune_loop.execute.tasks.schedule_tasks import DescribePipeline
-from autotune_loop.measure.batch_measurer import TaskReference, joined_pipeline_id
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.output_tolerance import check_reference_failure, output_tolerance, tolerance_of
-from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
-from autotune_loop.run.nothing_timed import SEARCHES_ALONE, no_search
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.run.timed import Timed
-from autotune_loop.run_scale import RunScale, process_error
-from autotune_loop.search.board_references import built_kernels, submit_board_references
-from autotune_loop.search.dead_end import search_elsewhere
-from autotune_loop.search.hvx_floats import check_hvx_floats
-from autotune_loop.search.plan import greedy_point
-from autotune_loop.search.schedule_proposals import may_propose
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.featurization import Featurization, read_featurization, uses_float
-from autotune_loop.store.published import NoDefault
-from autotune_loop.store.run_store import RunStore
-from devices.timing.measure_settings import MeasureSettings
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.timing.measurement_at_sizes import medians_by_size_s
-from targets.build.executable import Executable, KernelObject
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.pipeline.shape import PipelineShape
-from targets.process.stop_signal import StopSignal
-from targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.autotune_loop.candidate import Placement, SearchFailure, Yardstick
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link, Search
+from halide_autotune.autotune_loop.execute.tasks.own_schedule import OwnSchedule
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import DescribePipeline
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference, joined_pipeline_id
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.measure.output_tolerance import (
+    check_reference_failure,
+    output_tolerance,
+    tolerance_of,
+)
+from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
+from halide_autotune.autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
+from halide_autotune.autotune_loop.run.nothing_timed import SEARCHES_ALONE, no_search
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.run.timed import Timed
+from halide_autotune.autotune_loop.run_scale import RunScale, process_error
+from halide_autotune.autotune_loop.search.board_references import built_kernels, submit_board_references
+from halide_autotune.autotune_loop.search.dead_end import search_elsewhere
+from halide_autotune.autotune_loop.search.hvx_floats import check_hvx_floats
+from halide_autotune.autotune_loop.search.plan import greedy_point
+from halide_autotune.autotune_loop.search.schedule_proposals import may_propose
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization, uses_float
+from halide_autotune.autotune_loop.store.published import NoDefault
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_s
+from halide_autotune.targets.build.executable import Executable, KernelObject
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.pipeline.shape import PipelineShape
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
 
 _REFERENCE = "reference"
 _RIVAL = "rival"

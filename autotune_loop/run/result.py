@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.store.published import NOTHING, OWN, Published, ScheduleTime
-from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.size_schedules import SizeSchedule
-from targets.values.records import plain
+from halide_autotune.autotune_loop.play_off.verdict import Verdict
+from halide_autotune.autotune_loop.store.published import NOTHING, OWN, Published, ScheduleTime
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
+from halide_autotune.targets.values.records import plain
 
 
 class Outcome(Enum):

@@ -10,37 +10,37 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from autotune_loop.candidate import BuiltBatch, Measured
-from autotune_loop.cost_model.learner import Learner
-from autotune_loop.cost_model.process.child_process import ModelProcessError
-from autotune_loop.events import BatchDone, BestImproved, Listener, Notice
-from autotune_loop.execute.executor import Executor
-from autotune_loop.measure.batch_measurer import BatchMeasurer
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
-from autotune_loop.run.batch_builders import BatchBuilders, BatchRequest
-from autotune_loop.run.budget import RunBudget
-from autotune_loop.run.decision.play_offs import PlayOffs
-from autotune_loop.run.default_schedule import is_left_over, keep_failure
-from autotune_loop.run.ending import RunEnding
-from autotune_loop.run.nothing_timed import nothing_timed
-from autotune_loop.run.recovery import account_for_unfinished, left_over, recover, settle_samples
-from autotune_loop.run.references import prepare_references
-from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult, device_use, run_totals
-from autotune_loop.run.setup import measure_settings
-from autotune_loop.run.task_scheduler import next_task
-from autotune_loop.run.task_state import LEARN_STAGE, TaskState
-from autotune_loop.run.time_plan import TimePlan
-from autotune_loop.search.batch_builder import BatchBuilder
-from autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
-from autotune_loop.search.parameter_batches import ParameterBatches
-from autotune_loop.search.schedule_proposals import ScheduleProposals
-from autotune_loop.specification.objective import ObjectiveKind
-from autotune_loop.specification.prepared_run import PreparedRun
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_store import RunStore
-from targets.errors import GeneratorError, SdkError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.candidate import BuiltBatch, Measured
+from halide_autotune.autotune_loop.cost_model.learner import Learner
+from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
+from halide_autotune.autotune_loop.events import BatchDone, BestImproved, Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.measure.batch_measurer import BatchMeasurer
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
+from halide_autotune.autotune_loop.run.batch_builders import BatchBuilders, BatchRequest
+from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.decision.play_offs import PlayOffs
+from halide_autotune.autotune_loop.run.default_schedule import is_left_over, keep_failure
+from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.autotune_loop.run.nothing_timed import nothing_timed
+from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover, settle_samples
+from halide_autotune.autotune_loop.run.references import prepare_references
+from halide_autotune.autotune_loop.run.result import Outcome, TunedSchedule, TuneResult, device_use, run_totals
+from halide_autotune.autotune_loop.run.setup import measure_settings
+from halide_autotune.autotune_loop.run.task_scheduler import next_task
+from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
+from halide_autotune.autotune_loop.run.time_plan import TimePlan
+from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
+from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
+from halide_autotune.autotune_loop.search.parameter_batches import ParameterBatches
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
+from halide_autotune.autotune_loop.specification.objective import ObjectiveKind
+from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError, SdkError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # If this many schedules fail before the first is timed, the run ends.
 _HOPELESS_AFTER = 16

@@ -7,33 +7,33 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.events import Listener, Notice, RunLength, RunStarted
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.prepared_run import PreparedRun
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import published_names
-from autotune_loop.specification.workspace import Workspace
-from autotune_loop.store.run_record import RunFacts, RunRecord
-from devices.device import Clock
-from devices.local.cores import plan_cores
-from devices.timing.measure_settings import MeasureSettings
-from targets.build.simulated_clock_plugin import clock_model_sha256
-from targets.cuda.ptxas import INSTALL_HINT, find_ptxas
-from targets.errors import WeightsError
-from targets.generator.program import generator_sha256
-from targets.halide_install import find_halide_install
-from targets.process.c_toolchain import CToolchain
-from targets.process.content_cache import ContentCache, file_sha256
-from targets.process.stop_signal import StopSignal
-from targets.profile.host_probe import probe_host, usable_memory_bytes
-from targets.profile.profile import BASELINE_WEIGHTS
-from targets.toolchain.c_toolchain import fallback_notice, open_toolchain
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.values.raw_file import file_of
-from targets.values.records import plain
-from weights.baseline import baseline_weights
-from weights.network import Network
-from weights.weights_file import Weights, read_weights, weights_sha256
+from halide_autotune.autotune_loop.events import Listener, Notice, RunLength, RunStarted
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.tuning_task import published_names
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.autotune_loop.store.run_record import RunFacts, RunRecord
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.local.cores import plan_cores
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.targets.build.simulated_clock_plugin import clock_model_sha256
+from halide_autotune.targets.cuda.ptxas import INSTALL_HINT, find_ptxas
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.generator.program import generator_sha256
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.host_probe import probe_host, usable_memory_bytes
+from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS
+from halide_autotune.targets.toolchain.c_toolchain import fallback_notice, open_toolchain
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.values.raw_file import file_of
+from halide_autotune.targets.values.records import plain
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256
 
 _MEMORY_SHARE = 0.8
 _MEMORY_LIMIT_BYTES = 8 * 2**30

@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.candidate import Measured, TrainingSample, Yardstick
-from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.measure.leader_race import DEVIATIONS
-from autotune_loop.parameters.space import set_text
-from autotune_loop.play_off.course import PlayOffResult
-from autotune_loop.play_off.incumbent import Incumbent
-from autotune_loop.play_off.run_play_off import PlayOffEntries
-from autotune_loop.play_off.verdict import Verdict, VerdictReason
-from autotune_loop.run.result import TunedSchedule
-from autotune_loop.run.task_scheduler import TaskHistory
-from autotune_loop.run.timed import Timed, fastest_at_sizes
-from autotune_loop.run_scale import RunScale, process_error
-from autotune_loop.specification.tuning_task import PARAMETERS_SUFFIX, TuningTask
-from autotune_loop.store.published import (
+from halide_autotune.autotune_loop.candidate import Measured, TrainingSample, Yardstick
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.measure.leader_race import DEVIATIONS
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.play_off.course import PlayOffResult
+from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
+from halide_autotune.autotune_loop.play_off.run_play_off import PlayOffEntries
+from halide_autotune.autotune_loop.play_off.verdict import Verdict, VerdictReason
+from halide_autotune.autotune_loop.run.result import TunedSchedule
+from halide_autotune.autotune_loop.run.task_scheduler import TaskHistory
+from halide_autotune.autotune_loop.run.timed import Timed, fastest_at_sizes
+from halide_autotune.autotune_loop.run_scale import RunScale, process_error
+from halide_autotune.autotune_loop.specification.tuning_task import PARAMETERS_SUFFIX, TuningTask
+from halide_autotune.autotune_loop.store.published import (
     DEFAULT,
     DEFAULT_PARAMETERS,
     NOTHING,
@@ -32,9 +32,9 @@ from autotune_loop.store.published import (
     ScheduleTime,
     SpeedUp,
 )
-from autotune_loop.store.run_store import RunStore
-from targets.build.executable import KernelObject
-from weights.network import Network
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.weights.network import Network
 
 # The one stage of a batch that is about the batches before it.
 LEARN_STAGE = "learn"

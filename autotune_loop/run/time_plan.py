@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from autotune_loop.deadline import Deadline
-from autotune_loop.play_off.reserve import PlayOffReserve, PlayOffRoom
-from autotune_loop.run.budget import RunBudget
-from devices.device import Clock
-from devices.timing.measurement import Measurement
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.play_off.reserve import PlayOffReserve, PlayOffRoom
+from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Measurement
 
 # At least this many schedules of the first batch are timed as long as the budget lasts, and one after that.
 _MIN_TIMED = 4

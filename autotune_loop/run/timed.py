@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autotune_loop.candidate import Origin
-from autotune_loop.store.published import DEFAULT
+from halide_autotune.autotune_loop.candidate import Origin
+from halide_autotune.autotune_loop.store.published import DEFAULT
 
 
 @dataclass(frozen=True)

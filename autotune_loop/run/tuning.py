@@ -7,17 +7,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autotune_loop.cost_model.learner import Learner
-from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.machine_watch import quiet_patience_s
-from autotune_loop.run.budget import RunBudget
-from autotune_loop.run.result import TuneResult
-from autotune_loop.run.rounds import Rounds
-from autotune_loop.run.setup import (
+from halide_autotune.autotune_loop.cost_model.learner import Learner
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.local_executor import LocalExecutor
+from halide_autotune.autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.measure.machine_watch import quiet_patience_s
+from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.run.rounds import Rounds
+from halide_autotune.autotune_loop.run.setup import (
     own_weights,
     prepare_toolchain,
     run_context,
@@ -25,14 +25,14 @@ from autotune_loop.run.setup import (
     run_started,
     start_weights,
 )
-from autotune_loop.specification.prepared_run import PreparedRun
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.workspace import Workspace
-from autotune_loop.store.run_store import RunStore
-from devices.lease.token import lasting_token
-from devices.local.cores import CoreTurns
-from targets.errors import BudgetError, RunFolderError, SdkError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.lease.token import lasting_token
+from halide_autotune.devices.local.cores import CoreTurns
+from halide_autotune.targets.errors import BudgetError, RunFolderError, SdkError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _SHARED = (
     "Another run tunes on this machine: the two take turns on its cores, so each takes about twice as long. "
@@ -137,6 +137,6 @@ def _open_executor(context: RunContext, build_slots: int, farm: FarmUse | None, 
     if farm is None:
         return LocalExecutor(context, build_slots)
     # Imported here: Dask takes half a second, and a run on this machine does not need it.
-    from autotune_loop.execute.farm_executor import FarmExecutor
+    from halide_autotune.autotune_loop.execute.farm_executor import FarmExecutor
 
     return FarmExecutor(context, build_slots, farm, listen)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from autotune_loop.schedule.as_json import parse_json, print_json
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_schedule
-from targets.errors import GeneratorError
-from targets.generator.run import AutoschedulerRequest
-from targets.process.content_cache import ContentCache
-from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import AutoschedulerRequest
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # What a generator's command line takes as the value of a parameter.
 _PLAIN_PATH = re.compile(r"[^\s=,]*")

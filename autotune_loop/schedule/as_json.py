@@ -13,10 +13,10 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from autotune_loop.schedule.calls import Argument, Call, call_of, directive_of
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import Directive, RFactor
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.calls import Argument, Call, call_of, directive_of
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import Directive, RFactor
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -32,9 +32,9 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.parse_values import ENUMERATIONS
-from autotune_loop.schedule.values import Expression, Source, Stage, Text
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.schedule.parse_values import ENUMERATIONS
+from halide_autotune.autotune_loop.schedule.values import Expression, Source, Stage, Text
+from halide_autotune.targets.errors import GeneratorError
 
 # Far above the largest real schedule; input is bounded.
 _MAXIMUM_CHARACTERS = 64 * 2**20

@@ -13,7 +13,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.directives import (
     ComputeAt,
     Directive,
     GpuBlocks,
@@ -23,7 +23,7 @@ from autotune_loop.schedule.directives import (
     RFactor,
     StoreAt,
 )
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.values import (
     BINARY_OPERATORS,
     OUTERMOST,
     ROOT,

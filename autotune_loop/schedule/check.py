@@ -7,8 +7,8 @@ import re
 from collections.abc import Container
 from dataclasses import fields
 
-from autotune_loop.schedule.calls import MAXIMUM_GPU_DIMENSIONS
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.calls import MAXIMUM_GPU_DIMENSIONS
+from halide_autotune.autotune_loop.schedule.directives import (
     ComputeAt,
     ComputeWith,
     Directive,
@@ -30,7 +30,7 @@ from autotune_loop.schedule.directives import (
     parameters_of,
     variables_of,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     ByIndex,
     ByName,
     Clone,
@@ -43,8 +43,15 @@ from autotune_loop.schedule.model import (
     Variable,
     in_order,
 )
-from autotune_loop.schedule.values import BINARY_OPERATORS, FUNCTIONS, OUTERMOST, ROOT, Expression, stage_name
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.schedule.values import (
+    BINARY_OPERATORS,
+    FUNCTIONS,
+    OUTERMOST,
+    ROOT,
+    Expression,
+    stage_name,
+)
+from halide_autotune.targets.errors import GeneratorError
 
 CPP_KEYWORDS = frozenset(
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.values import (
     DeviceAPI,
     Expression,
     LoopAlignStrategy,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from autotune_loop.schedule.directives import Directive, RFactor
-from autotune_loop.schedule.values import Expression
+from halide_autotune.autotune_loop.schedule.directives import Directive, RFactor
+from halide_autotune.autotune_loop.schedule.values import Expression
 
 
 @dataclass(frozen=True)

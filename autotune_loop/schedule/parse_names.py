@@ -6,8 +6,8 @@ import re
 from dataclasses import fields, replace
 from typing import Any
 
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.directives import (
     ComputeAt,
     ComputeWith,
     Directive,
@@ -20,7 +20,7 @@ from autotune_loop.schedule.directives import (
     StoreAt,
     Tile,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -32,8 +32,8 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.text import wrong
-from autotune_loop.schedule.values import OUTERMOST, Expression, LoopLevel, Source, Stage
+from halide_autotune.autotune_loop.schedule.text import wrong
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, Expression, LoopLevel, Source, Stage
 
 # Halide's name for a Var or RVar without one: a counter, which differs between processes.
 _UNNAMED = re.compile(r"[vr][0-9]+")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from autotune_loop.schedule.calls import Argument
-from autotune_loop.schedule.text import WordReader, wrong
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.calls import Argument
+from halide_autotune.autotune_loop.schedule.text import WordReader, wrong
+from halide_autotune.autotune_loop.schedule.values import (
     BINARY_OPERATORS,
     FUNCTIONS,
     OUTERMOST,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.schedule.calls import call_of, print_call, print_expression
-from autotune_loop.schedule.check import check_schedule, is_identifier
-from autotune_loop.schedule.directives import RFactor
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.calls import call_of, print_call, print_expression
+from halide_autotune.autotune_loop.schedule.check import check_schedule, is_identifier
+from halide_autotune.autotune_loop.schedule.directives import RFactor
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -22,11 +22,11 @@ from autotune_loop.schedule.model import (
     Wrapper,
     in_order,
 )
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.text import FUNC_NAMED_CPP, PARAMETER_NAMED_CPP
-from autotune_loop.schedule.values import stage_name
-from targets.errors import GeneratorError
-from targets.schedule.header import portable_schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.text import FUNC_NAMED_CPP, PARAMETER_NAMED_CPP
+from halide_autotune.autotune_loop.schedule.values import stage_name
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.schedule.header import portable_schedule
 
 _USED_TYPES = ("Func", "MemoryType", "RVar", "TailStrategy", "Var")
 # Of schedules that few autoschedulers make.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from autotune_loop.schedule.calls import call_of, print_call, print_expression
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.calls import call_of, print_call, print_expression
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import (
     ComputeAt,
     ComputeWith,
     Directive,
@@ -40,8 +40,8 @@ from autotune_loop.schedule.directives import (
     Vectorize,
     variables_of,
 )
-from autotune_loop.schedule.model import ByIndex, Schedule
-from autotune_loop.schedule.values import OUTERMOST, Expression, LoopLevel, Number
+from halide_autotune.autotune_loop.schedule.model import ByIndex, Schedule
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, Expression, LoopLevel, Number
 
 _INDENT = "  "
 # A Func's identifier, the update's number, and the conditions of a specialization.

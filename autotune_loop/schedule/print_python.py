@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.schedule.calls import Call, call_of, print_call
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.calls import Call, call_of, print_call
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import (
     Async,
     ComputeWith,
     Directive,
@@ -17,7 +17,7 @@ from autotune_loop.schedule.directives import (
     Split,
     Tile,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -30,8 +30,8 @@ from autotune_loop.schedule.model import (
     Wrapper,
     in_order,
 )
-from autotune_loop.schedule.values import stage_name
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.schedule.values import stage_name
+from halide_autotune.targets.errors import GeneratorError
 
 # Halide 21's Python has no get_schedule(), so the names come from the definitions: a stage's loops are its reduction
 # variables, then the pure variables that are alone on its left side.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.print_loops import print_loops
-from autotune_loop.schedule.print_python import print_python
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+from halide_autotune.autotune_loop.schedule.print_python import print_python
 
 
 class ShowFormat(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from targets.errors import GeneratorError
+from halide_autotune.targets.errors import GeneratorError
 
 # Far above the largest real header; input is bounded.
 MAXIMUM_HEADER_CHARACTERS = 16 * 2**20

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.candidate import (
+from halide_autotune.autotune_loop.candidate import (
     Built,
     BuiltBatch,
     BuiltObject,
@@ -24,26 +24,26 @@ from autotune_loop.candidate import (
     Yardstick,
     technique_of,
 )
-from autotune_loop.deadline import Deadline
-from autotune_loop.events import Listener, Notice, SampleFailed
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
-from autotune_loop.parameters.space import set_text
-from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
-from autotune_loop.search.lost_objects import rebuild
-from autotune_loop.search.plan import full_beam_point, greedy_point
-from autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
-from autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
-from autotune_loop.search.selection import choose_batch
-from autotune_loop.search.waiting import result_unless
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.failure_log import FailureLog
-from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.run_store import RunStore
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure
-from targets.process.stop_signal import StopSignal
-from weights.weights_file import read_weights
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.events import Listener, Notice, SampleFailed
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, Search
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
+from halide_autotune.autotune_loop.search.lost_objects import rebuild
+from halide_autotune.autotune_loop.search.plan import full_beam_point, greedy_point
+from halide_autotune.autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
+from halide_autotune.autotune_loop.search.selection import choose_batch
+from halide_autotune.autotune_loop.search.waiting import result_unless
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.failure_log import FailureLog
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.weights.weights_file import read_weights
 
 # Shares of the time left after which searching needs only a few schedules, and after which it needs only one.
 _SEARCH_SHARES = (0.25, 0.5)

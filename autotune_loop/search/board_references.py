@@ -6,17 +6,17 @@ import random
 from collections.abc import Sequence
 from concurrent.futures import Future
 
-from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import Search
-from autotune_loop.execute.tasks.own_schedule import BuildOwn
-from autotune_loop.parameters.space import ParameterSpace, set_sha256
-from autotune_loop.search.plan import greedy_point
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_store import RunStore
-from targets.build.executable import KernelObject
-from targets.generator.run import GeneratorFailure
-from targets.process.content_cache import file_sha256
+from halide_autotune.autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Search
+from halide_autotune.autotune_loop.execute.tasks.own_schedule import BuildOwn
+from halide_autotune.autotune_loop.parameters.space import ParameterSpace, set_sha256
+from halide_autotune.autotune_loop.search.plan import greedy_point
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.process.content_cache import file_sha256
 
 _SEED = 1
 # Enough for a schedule unlike the greedy one, too little for a slow one.

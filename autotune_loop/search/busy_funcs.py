@@ -9,21 +9,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from autotune_loop.candidate import TechniqueName
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import Link
-from autotune_loop.execute.tasks.measure_tasks import TimeFuncs
-from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
-from autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
-from autotune_loop.search.waiting import result_unless
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.func_times import PROFILE_FEATURE
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from targets.build.executable import KernelObject
-from targets.errors import SdkError
-from targets.generator.run import GeneratorFailure
+from halide_autotune.autotune_loop.candidate import TechniqueName
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import TimeFuncs
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
+from halide_autotune.autotune_loop.search.waiting import result_unless
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.func_times import PROFILE_FEATURE
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.generator.run import GeneratorFailure
 
 R = TypeVar("R")
 

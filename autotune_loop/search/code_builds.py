@@ -10,20 +10,20 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, Yardstick, kernel_symbol
-from autotune_loop.deadline import Deadline
-from autotune_loop.events import BuildProgress, Listener
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import Link
-from autotune_loop.search.lost_objects import submit_again
-from autotune_loop.search.pool import BatchInProgress
-from autotune_loop.search.waiting import result_unless
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.failure_log import FailureLog
-from autotune_loop.store.run_store import RunStore
-from targets.build.executable import Executable, KernelObject
-from targets.generator.run import GeneratorFailure
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, Yardstick, kernel_symbol
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.events import BuildProgress, Listener
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
+from halide_autotune.autotune_loop.search.lost_objects import submit_again
+from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.search.waiting import result_unless
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.failure_log import FailureLog
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.build.executable import Executable, KernelObject
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # Shares of the time left after which building needs only a few candidates, and after which it needs only one.
 _BUILD_SHARES = (0.4, 0.7)

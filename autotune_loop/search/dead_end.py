@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import Search
-from autotune_loop.search.plan import other_points
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_store import RunStore
-from targets.generator.run import GeneratorFailureReason
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Search
+from halide_autotune.autotune_loop.search.plan import other_points
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.generator.run import GeneratorFailureReason
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 def search_elsewhere(

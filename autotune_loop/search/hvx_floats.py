@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 
-from autotune_loop.candidate import TechniqueName
-from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import HasHvxFloats
-from autotune_loop.search.plan import greedy_point
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_store import RunStore
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.profile.halide_target import parse_halide_target
+from halide_autotune.autotune_loop.candidate import TechniqueName
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import HasHvxFloats
+from halide_autotune.autotune_loop.search.plan import greedy_point
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.profile.halide_target import parse_halide_target
 
 _HVX_VERSION = re.compile(r"hvx_v([0-9]+)")
 _FIRST_VERSION_WITH_FLOATS = 68

@@ -5,18 +5,18 @@ from __future__ import annotations
 from concurrent.futures import Future
 from pathlib import Path
 
-from autotune_loop.candidate import Built, BuiltObject, Candidate, ParameterPoint, SearchPoint
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
-from autotune_loop.execute.tasks.own_schedule import BuildOwn
-from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.store.run_store import RunStore
-from targets.build.executable import KernelObject
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.schedule.header import read_schedule
+from halide_autotune.autotune_loop.candidate import Built, BuiltObject, Candidate, ParameterPoint, SearchPoint
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
+from halide_autotune.autotune_loop.execute.tasks.own_schedule import BuildOwn
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.schedule.header import read_schedule
 
 
 def rebuild(executor: Executor, store: RunStore, candidate: Candidate) -> Built | GeneratorFailure:

@@ -6,21 +6,29 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, Origin, ParameterPoint, Yardstick
-from autotune_loop.deadline import Deadline
-from autotune_loop.events import Listener
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.own_schedule import BuildOwn
-from autotune_loop.parameters.space import ParameterSpace, set_sha256
-from autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
-from autotune_loop.search.lost_objects import rebuild
-from autotune_loop.search.parameter_technique import ProposedSet, TriedSet, propose_sets
-from autotune_loop.search.pool import BatchInProgress
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.run_store import RunStore
-from targets.generator.run import GeneratorFailure
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.candidate import (
+    Built,
+    BuiltBatch,
+    BuiltObject,
+    Candidate,
+    Origin,
+    ParameterPoint,
+    Yardstick,
+)
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.events import Listener
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.own_schedule import BuildOwn
+from halide_autotune.autotune_loop.parameters.space import ParameterSpace, set_sha256
+from halide_autotune.autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
+from halide_autotune.autotune_loop.search.lost_objects import rebuild
+from halide_autotune.autotune_loop.search.parameter_technique import ProposedSet, TriedSet, propose_sets
+from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 @dataclass

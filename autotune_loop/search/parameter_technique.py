@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autotune_loop.parameters.space import ParameterSet, ParameterSpace, set_sha256
-from autotune_loop.parameters.surrogate import Surrogate
-from autotune_loop.search.selection import FloatArray, choose_batch
-from autotune_loop.specification.options import SearchOptions
+from halide_autotune.autotune_loop.parameters.space import ParameterSet, ParameterSpace, set_sha256
+from halide_autotune.autotune_loop.parameters.surrogate import Surrogate
+from halide_autotune.autotune_loop.search.selection import FloatArray, choose_batch
+from halide_autotune.autotune_loop.specification.options import SearchOptions
 
 # With fewer times there is no model.
 _FEWEST_TIMED = 4

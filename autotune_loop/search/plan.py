@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from autotune_loop.candidate import Origin, SearchPoint
+from halide_autotune.autotune_loop.candidate import Origin, SearchPoint
 
 FULL_BEAM_SIZE = 32
 _OTHER_STARTS = 6

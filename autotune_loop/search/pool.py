@@ -9,17 +9,17 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.events import Listener, SearchProgress
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.build_tasks import Search
-from autotune_loop.search.plan import random_points
-from autotune_loop.search.waiting import result_unless
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.store.failure_log import FailureLog
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailureReason
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
+from halide_autotune.autotune_loop.events import Listener, SearchProgress
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Search
+from halide_autotune.autotune_loop.search.plan import random_points
+from halide_autotune.autotune_loop.search.waiting import result_unless
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.failure_log import FailureLog
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailureReason
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # Small pipelines have few schedules: a batch gives up after this many searches per wanted schedule.
 _MAX_SEARCHES_PER_WANTED = 6

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.candidate import (
+from halide_autotune.autotune_loop.candidate import (
     ORIGINS,
     BuiltObject,
     Candidate,
@@ -21,30 +21,30 @@ from autotune_loop.candidate import (
     kernel_symbol,
     technique_of,
 )
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.search.hvx_floats import has_float_vectors
-from autotune_loop.search.pool import BatchInProgress
-from autotune_loop.search.techniques.bandit import Outcome, divide
-from autotune_loop.search.techniques.registry import load_techniques
-from autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.store.published import INCUMBENT, OWN
-from autotune_loop.store.run_store import RunStore
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure
-from targets.pipeline.shape import PipelineShape
-from targets.schedule.header import read_schedule
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
+from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
+from halide_autotune.autotune_loop.search.techniques.registry import load_techniques
+from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.pipeline.shape import PipelineShape
+from halide_autotune.targets.schedule.header import read_schedule
 
 _MOVES_OF_IN_USE = ((Origin.INCUMBENT.value,), (Origin.OWN_SCHEDULE.value,))
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is

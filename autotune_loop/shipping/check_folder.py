@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from autotune_loop.shipping.files.func_table import FuncRow, algorithm_hash, read_func_table
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.ship_folder import shown_files
-from autotune_loop.shipping.ship_manifest import FILE_NAME, ShippedParameters, ShippedSchedule, read_manifest
-from targets.errors import GeneratorError, UsageError
-from targets.generator.program import GeneratorProgram
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import file_sha256
+from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow, algorithm_hash, read_func_table
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.ship_folder import shown_files
+from halide_autotune.autotune_loop.shipping.ship_manifest import (
+    FILE_NAME,
+    ShippedParameters,
+    ShippedSchedule,
+    read_manifest,
+)
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import file_sha256
 
 
 @dataclass(frozen=True)

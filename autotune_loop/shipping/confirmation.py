@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
-from autotune_loop.measure.kernel_bench import BenchPlan
-from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
-from autotune_loop.play_off.times import DeviceTimes
-from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.specification.workspace import Workspace
-from autotune_loop.store.published import DEFAULT, INCUMBENT, OWN, ScheduleTime, words_for
-from autotune_loop.store.run_record import RunRecord
-from devices.device import Device
-from devices.timing.measure_settings import MeasureSettings
-from targets.build.artifacts import KernelRecipe
-from targets.build.executable import BuildTools
-from targets.errors import GeneratorError
-from targets.generator.program import GeneratorProgram
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.profile.profile import TargetProfile
-from targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
-from targets.schedule.header import read_schedule
-from targets.schedule.plugins import schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan
+from halide_autotune.autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
+from halide_autotune.autotune_loop.play_off.times import DeviceTimes
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.autotune_loop.store.published import DEFAULT, INCUMBENT, OWN, ScheduleTime, words_for
+from halide_autotune.autotune_loop.store.run_record import RunRecord
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.targets.build.artifacts import KernelRecipe
+from halide_autotune.targets.build.executable import BuildTools
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
+from halide_autotune.targets.schedule.header import read_schedule
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from autotune_loop.shipping.run_winner import RunWinner
-from targets.errors import GeneratorError
-from targets.generator.program import GeneratorProgram, generator_sha256, open_generator
-from targets.generator.reference import GeneratorReference, parse_generator
-from targets.halide_install import HalideInstall
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import GeneratorProgram, generator_sha256, open_generator
+from halide_autotune.targets.generator.reference import GeneratorReference, parse_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
 @dataclass(frozen=True)

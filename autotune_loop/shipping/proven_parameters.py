@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
-from autotune_loop.shipping.files.parameter_files import print_parameter_files
-from autotune_loop.shipping.provenance import Provenance, make_provenance, shipped_parameters
-from autotune_loop.shipping.run_parameters import RunParameters
-from autotune_loop.shipping.run_winner import RunWinner
-from autotune_loop.shipping.ship_manifest import ShippedParameters
-from targets.build.artifacts import KernelRecipe, build_kernel
-from targets.errors import GeneratorError
-from targets.generator.program import GeneratorProgram
-from targets.process.scratch_folder import scratch_folder
-from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
+from halide_autotune.autotune_loop.shipping.files.parameter_files import print_parameter_files
+from halide_autotune.autotune_loop.shipping.provenance import Provenance, make_provenance, shipped_parameters
+from halide_autotune.autotune_loop.shipping.run_parameters import RunParameters
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
+from halide_autotune.autotune_loop.shipping.ship_manifest import ShippedParameters
+from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from autotune_loop.shipping.files.cpp_headers import print_cpp_header
-from autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
-from autotune_loop.shipping.files.python_module import print_python_module
-from autotune_loop.shipping.provenance import make_provenance, shipped_parameters
-from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.shipping.ship_folder import dispatch_target
-from autotune_loop.shipping.ship_manifest import ShippedSchedule
-from targets.build.artifacts import KernelRecipe, build_kernel
-from targets.build.object_code import is_same_code
-from targets.errors import GeneratorError
-from targets.generator.program import GeneratorProgram
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.process.scratch_folder import scratch_folder
-from targets.schedule.autoschedulers import ScheduleChoice
-from targets.schedule.plugins import schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.shipping.files.cpp_headers import print_cpp_header
+from halide_autotune.autotune_loop.shipping.files.func_table import algorithm_hash, read_func_table
+from halide_autotune.autotune_loop.shipping.files.python_module import print_python_module
+from halide_autotune.autotune_loop.shipping.provenance import make_provenance, shipped_parameters
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+from halide_autotune.autotune_loop.shipping.ship_folder import dispatch_target
+from halide_autotune.autotune_loop.shipping.ship_manifest import ShippedSchedule
+from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
+from halide_autotune.targets.build.object_code import is_same_code
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
 @dataclass(frozen=True)

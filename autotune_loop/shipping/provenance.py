@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from autotune_loop.parameters.space import set_text
-from autotune_loop.shipping.run_winner import RunWinner
-from autotune_loop.store.published import Published
-from autotune_loop.store.run_record import RunRecord
-from devices.device import Clock
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
+from halide_autotune.autotune_loop.store.published import Published
+from halide_autotune.autotune_loop.store.run_record import RunRecord
+from halide_autotune.devices.device import Clock
 
 Fact = str | int | float | bool | None
 # Every fact by the name of its constant. All text is printable ASCII without quotes and backslashes.

@@ -7,11 +7,11 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.store.published import INCUMBENT, OWN, Published, read_published
-from autotune_loop.store.read_database import check_schema_version, read_database
-from autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
-from targets.errors import RunFolderError
-from targets.process.content_cache import file_sha256
+from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN, Published, read_published
+from halide_autotune.autotune_loop.store.read_database import check_schema_version, read_database
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.process.content_cache import file_sha256
 
 _END_OF_DATES_UNIX_S = 253402300800.0
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.shipping.recorded_facts import read_recorded_facts
-from autotune_loop.shipping.run_winner import RunWinner, check_is_there
-from autotune_loop.store.parameters_file import read_parameters
-from autotune_loop.store.run_record import RunRecord
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.shipping.recorded_facts import read_recorded_facts
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner, check_is_there
+from halide_autotune.autotune_loop.store.parameters_file import read_parameters
+from halide_autotune.autotune_loop.store.run_record import RunRecord
+from halide_autotune.targets.errors import RunFolderError
 
 
 @dataclass(frozen=True)

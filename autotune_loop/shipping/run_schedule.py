@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.play_off.verdict import VerdictReason
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.shipping.recorded_facts import read_recorded_facts
-from autotune_loop.shipping.run_winner import RunWinner, check_is_there
-from autotune_loop.store.published import NoDefault, Published
-from autotune_loop.store.run_record import RunRecord
-from autotune_loop.store.size_schedules import SizeSchedule
-from targets.errors import GeneratorError, RunFolderError
-from targets.process.content_cache import file_sha256
-from targets.schedule.header import read_schedule
+from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.shipping.recorded_facts import read_recorded_facts
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner, check_is_there
+from halide_autotune.autotune_loop.store.published import NoDefault, Published
+from halide_autotune.autotune_loop.store.run_record import RunRecord
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
+from halide_autotune.targets.errors import GeneratorError, RunFolderError
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.schedule.header import read_schedule
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.shipping.recorded_facts import RecordedFacts
-from autotune_loop.specification.objective import Objective
-from autotune_loop.specification.tuning_task import TuningTask, published_names
-from autotune_loop.store.run_record import RunRecord
-from devices.timing.measure_settings import KernelInputs
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.shipping.recorded_facts import RecordedFacts
+from halide_autotune.autotune_loop.specification.objective import Objective
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, published_names
+from halide_autotune.autotune_loop.store.run_record import RunRecord
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.errors import RunFolderError
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.shipping.run_parameters import RunParameters, read_run_parameters
-from autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedule
-from autotune_loop.specification.tuning_task import published_paths
-from autotune_loop.store.run_record import read_run_record
+from halide_autotune.autotune_loop.shipping.run_parameters import RunParameters, read_run_parameters
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule, read_run_schedule
+from halide_autotune.autotune_loop.specification.tuning_task import published_paths
+from halide_autotune.autotune_loop.store.run_record import read_run_record
 
 
 def read_run_winners(folder: Path) -> list[RunSchedule | RunParameters]:

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from autotune_loop.shipping.files.cpp_headers import print_cpp_dispatch
-from autotune_loop.shipping.files.python_module import print_python_dispatch
-from autotune_loop.shipping.ship_manifest import (
+from halide_autotune.autotune_loop.shipping.files.cpp_headers import print_cpp_dispatch
+from halide_autotune.autotune_loop.shipping.files.python_module import print_python_dispatch
+from halide_autotune.autotune_loop.shipping.ship_manifest import (
     FILE_NAME,
     ShipManifest,
     ShippedParameters,
     ShippedSchedule,
     read_manifest,
 )
-from targets.errors import RunFolderError, UsageError, os_error_as
-from targets.process.atomic_write import write_atomically
-from targets.process.content_cache import file_sha256
-from targets.process.file_lock import file_lock
+from halide_autotune.targets.errors import RunFolderError, UsageError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.process.file_lock import file_lock
 
 # The folder of files until all are moved into place: what a killed process leaves is not taken for a shipped file. All
 # of them are written once the manifest is there.

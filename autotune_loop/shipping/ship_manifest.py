@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.sizes.request import SizeOutcome, SizeVerdict
-from targets.errors import RunFolderError
-from targets.values.checks import (
+from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow
+from halide_autotune.autotune_loop.shipping.sizes.request import SizeOutcome, SizeVerdict
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.values.checks import (
     any_text,
     exactly,
     list_of,
@@ -22,7 +22,7 @@ from targets.values.checks import (
     row_of,
     table_of,
 )
-from targets.values.records import Source, plain, record
+from halide_autotune.targets.values.records import Source, plain, record
 
 FILE_NAME = "ship.json"
 _FORMAT = "halide-sdk-shipped"

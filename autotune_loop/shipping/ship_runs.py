@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.shipping.files.by_size_source import print_by_size_source
-from autotune_loop.shipping.files.guard_header import KernelArgument, guard_file, print_guard_header
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.proven_parameters import prove_parameters, shipped_set
-from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
-from autotune_loop.shipping.run_parameters import RunParameters
-from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.shipping.run_winner import RunWinner
-from autotune_loop.shipping.run_winners import read_run_winners
-from autotune_loop.shipping.ship_folder import open_ship_folder, write_ship_folder
-from autotune_loop.shipping.ship_manifest import ShipManifest, ShippedParameters, ShippedSchedule
-from autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance
-from targets.errors import RunFolderError, UsageError
-from targets.generator.program import GeneratorProgram
+from halide_autotune.autotune_loop.shipping.files.by_size_source import print_by_size_source
+from halide_autotune.autotune_loop.shipping.files.guard_header import KernelArgument, guard_file, print_guard_header
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.proven_parameters import prove_parameters, shipped_set
+from halide_autotune.autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
+from halide_autotune.autotune_loop.shipping.run_parameters import RunParameters
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
+from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
+from halide_autotune.autotune_loop.shipping.ship_folder import open_ship_folder, write_ship_folder
+from halide_autotune.autotune_loop.shipping.ship_manifest import ShipManifest, ShippedParameters, ShippedSchedule
+from halide_autotune.autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance
+from halide_autotune.targets.errors import RunFolderError, UsageError
+from halide_autotune.targets.generator.program import GeneratorProgram
 
 Confirmation = Callable[[RunWinner, GeneratorProgram], RunWinner]
 SizeTrial = Callable[[ProvenSchedule], TriedSizes]

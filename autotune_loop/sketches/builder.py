@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune_loop.draft.factor import can_be_factored, factored, factoring_for, plain_func
-from autotune_loop.draft.model import Draft, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.directives import AlignBounds
-from autotune_loop.schedule.model import Clone
-from autotune_loop.schedule.values import ROOT, LoopLevel
-from autotune_loop.sketches.inlined import (
+from halide_autotune.autotune_loop.draft.factor import can_be_factored, factored, factoring_for, plain_func
+from halide_autotune.autotune_loop.draft.model import Draft, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.directives import AlignBounds
+from halide_autotune.autotune_loop.schedule.model import Clone
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.autotune_loop.sketches.inlined import (
     LARGE_BYTES,
     TRIVIAL,
     bytes_of,
@@ -23,11 +23,11 @@ from autotune_loop.sketches.inlined import (
     is_worth_inlining,
     weights,
 )
-from autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
-from autotune_loop.sketches.places import place_of
-from autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
-from autotune_loop.sketches.style import Channels, Fusion, Style
-from targets.pipeline.shape import STEP, FuncShape, ReadShape
+from halide_autotune.autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
+from halide_autotune.autotune_loop.sketches.places import place_of
+from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
+from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
+from halide_autotune.targets.pipeline.shape import STEP, FuncShape, ReadShape
 
 # A reduction of fewer steps gains nothing from summing in registers.
 _LONG_REDUCTION = 8

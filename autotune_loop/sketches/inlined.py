@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.values import ROOT
-from autotune_loop.sketches.roles import CHANNELS
-from targets.pipeline.shape import FuncShape, ReadDimension
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.values import ROOT
+from halide_autotune.autotune_loop.sketches.roles import CHANNELS
+from halide_autotune.targets.pipeline.shape import FuncShape, ReadDimension
 
 # A Func of fewer operations is no more than its reads: an input's name, a cast, a clamp.
 TRIVIAL = 6

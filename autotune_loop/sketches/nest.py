@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autotune_loop.draft.edit import reorder, split
-from autotune_loop.draft.model import LoopKind, StageDraft
-from autotune_loop.sketches.roles import Roles
-from autotune_loop.sketches.style import Channels
+from halide_autotune.autotune_loop.draft.edit import reorder, split
+from halide_autotune.autotune_loop.draft.model import LoopKind, StageDraft
+from halide_autotune.autotune_loop.sketches.roles import Roles
+from halide_autotune.autotune_loop.sketches.style import Channels
 
 # So many copies of a loop's body at most, where small blocks are unrolled.
 _COPIES = 16

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune_loop.draft.model import LoopKind
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.directives import Split
-from autotune_loop.schedule.values import ROOT, LoopLevel
-from autotune_loop.sketches.inlined import hosts_scan, is_scan
-from autotune_loop.sketches.roles import WORTH_TASKS, loops_of, roles_of, work_of
-from autotune_loop.sketches.style import Fusion, Style
-from targets.pipeline.shape import StageShape
+from halide_autotune.autotune_loop.draft.model import LoopKind
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.autotune_loop.sketches.inlined import hosts_scan, is_scan
+from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, loops_of, roles_of, work_of
+from halide_autotune.autotune_loop.sketches.style import Fusion, Style
+from halide_autotune.targets.pipeline.shape import StageShape
 
 # Computed no more than once, but for the edges.
 _ONCE = 1.05

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.schedule.model import Clone, Variable
-from targets.pipeline.shape import FuncShape
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.schedule.model import Clone, Variable
+from halide_autotune.targets.pipeline.shape import FuncShape
 
 # Up to so many iterations a loop is unrolled as if it were over channels.
 CHANNELS = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repair
-from autotune_loop.sketches.builder import SketchBuilder
-from autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, is_scan
-from autotune_loop.sketches.style import Channels, Fusion, Style
-from targets.pipeline.shape import STEP
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.repair import repair
+from halide_autotune.autotune_loop.sketches.builder import SketchBuilder
+from halide_autotune.autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, is_scan
+from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
+from halide_autotune.targets.pipeline.shape import STEP
 
 _MOST = 16
 

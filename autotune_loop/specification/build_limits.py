@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune_loop.specification.options import Limits
+from halide_autotune.autotune_loop.specification.options import Limits
 
 # Step → share of its task's part of the budget, and the least that it is given: below that most generators would fail.
 _BUDGET_SHARES = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from devices.timing.input_size import sizes_of
-from devices.timing.measure_settings import KernelInputs
+from halide_autotune.devices.timing.input_size import sizes_of
+from halide_autotune.devices.timing.measure_settings import KernelInputs
 
 
 @dataclass(frozen=True)

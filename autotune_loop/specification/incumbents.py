@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from targets.errors import UsageError
+from halide_autotune.targets.errors import UsageError
 
 
 def parse_incumbents(texts: Iterable[str]) -> dict[str, Path]:

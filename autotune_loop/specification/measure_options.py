@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from targets.values.checks import above_zero
-from targets.values.options import Option
-from targets.values.texts import parse_duration_s
+from halide_autotune.targets.values.checks import above_zero
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.texts import parse_duration_s
 
 _DEVICE = "Where it is timed"
 _MEASURING = "How it is timed"

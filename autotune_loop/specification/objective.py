@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Annotated
 
-from targets.errors import UsageError
-from targets.values.checks import Unfit, above_zero, number, shown, table_of
-from targets.values.options import Option
-from targets.values.records import plain
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.checks import Unfit, above_zero, number, shown, table_of
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.records import plain
 
 # The test of a play-off is made after these turns: the fewest that can reach its confidence, then doubling.
 LOOKS = (8, 16, 32, 64)

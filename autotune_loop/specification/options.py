@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from autotune_loop.candidate import TechniqueName
-from autotune_loop.farm.fair_share import RunPriority
-from autotune_loop.specification.measure_options import MeasureOptions
-from autotune_loop.specification.objective import complete_objective
-from autotune_loop.specification.play_off_options import PlayOffOptions
-from devices.timing.measure_settings import KernelInputs
-from targets.profile.target_features import feature_word, split_features
-from targets.values.checks import above_zero, list_of, matching, number, whole_number
-from targets.values.options import Option, with_values
-from targets.values.texts import parse_duration_s, parse_memory_bytes
+from halide_autotune.autotune_loop.candidate import TechniqueName
+from halide_autotune.autotune_loop.farm.fair_share import RunPriority
+from halide_autotune.autotune_loop.specification.measure_options import MeasureOptions
+from halide_autotune.autotune_loop.specification.objective import complete_objective
+from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.profile.target_features import feature_word, split_features
+from halide_autotune.targets.values.checks import above_zero, list_of, matching, number, whole_number
+from halide_autotune.targets.values.options import Option, with_values
+from halide_autotune.targets.values.texts import parse_duration_s, parse_memory_bytes
 
 _WHAT = "What is tuned"
 _DEVICE = "Where it is timed"

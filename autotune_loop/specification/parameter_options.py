@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from autotune_loop.parameters.tuned_parameter import parse_tune
-from targets.values.options import Option
+from halide_autotune.autotune_loop.parameters.tuned_parameter import parse_tune
+from halide_autotune.targets.values.options import Option
 
 _WHAT = "What is tuned"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from autotune_loop.specification.incumbents import parse_incumbents
-from autotune_loop.specification.objective import LOOKS, Objective
-from targets.values.checks import whole_number
-from targets.values.options import Option
+from halide_autotune.autotune_loop.specification.incumbents import parse_incumbents
+from halide_autotune.autotune_loop.specification.objective import LOOKS, Objective
+from halide_autotune.targets.values.checks import whole_number
+from halide_autotune.targets.values.options import Option
 
 _WHAT = "What is tuned"
 _LENGTH = "How long"

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.farm.use import FarmUse
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.specification.tuning_task import generator_names
-from devices.device import Clock, Device
-from devices.device_trouble import DeviceTrouble
-from devices.timing.measure_settings import KernelInputs
-from targets.hexagon.sdk import HexagonSdk
+from halide_autotune.autotune_loop.farm.use import FarmUse
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.specification.tuning_task import generator_names
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.hexagon.sdk import HexagonSdk
 
 # Called with a device's name and why it is unhealthy, or None when it is healthy again.
 ReportHealth = Callable[[str, DeviceTrouble | None], None]

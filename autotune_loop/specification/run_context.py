@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.specification.tuning_task import TuningTask, sample_file_name
-from autotune_loop.specification.workspace import Workspace
-from devices.device import Device
-from devices.timing.measure_settings import KernelInputs
-from targets.hexagon.sdk import HexagonSdk
-from targets.profile.profile import TargetProfile
-from weights.network import Network
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.hexagon.sdk import HexagonSdk
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.weights.network import Network
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.tuning_task import TuningTask
-from targets.profile.profile import TargetProfile
-from targets.values.checks import whole_number
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.values.checks import whole_number
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop.parameters.space import ParameterSpace
-from targets.generator.reference import GeneratorReference
+from halide_autotune.autotune_loop.parameters.space import ParameterSpace
+from halide_autotune.targets.generator.reference import GeneratorReference
 
 # The name of sample files in a run of several generators.
 _SHARED_FILE_NAME = "kernel"

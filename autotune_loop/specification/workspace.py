@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devices.local.cores import CorePlan
-from devices.remote_place import ConnectionSettings
+from halide_autotune.devices.local.cores import CorePlan
+from halide_autotune.devices.remote_place import ConnectionSettings
 
 
 @dataclass(frozen=True)

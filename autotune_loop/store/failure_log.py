@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from autotune_loop.candidate import Candidate, SearchFailure
-from autotune_loop.events import Listener, SampleFailed
-from autotune_loop.store.run_database import NOT_DONE, RunDatabase
+from halide_autotune.autotune_loop.candidate import Candidate, SearchFailure
+from halide_autotune.autotune_loop.events import Listener, SampleFailed
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE, RunDatabase
 
 
 class FailureLog:

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from targets.errors import WeightsError, os_error_as
-from weights.network import Network
+from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.weights.network import Network
 
 TYPE_COUNT = 7  # Bool, UInt8, UInt16, UInt32, UInt64 (each with its signed sister), Float, Double
 OPERATION_COUNT = 24  # the rows of the operation histogram; 16 rows of memory accesses follow

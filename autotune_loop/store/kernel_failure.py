@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from autotune_loop.store.published import NoDefault
-from devices.timing.measurement import MeasureFailureReason
+from halide_autotune.autotune_loop.store.published import NoDefault
+from halide_autotune.devices.timing.measurement import MeasureFailureReason
 
 # The newest failure of a kernel.
 FAILURE_SQL = "SELECT stage, reason, message FROM failures WHERE symbol=? ORDER BY rowid DESC LIMIT 1"

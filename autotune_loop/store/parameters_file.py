@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import RunFolderError
-from targets.generator.reference import parse_parameters
-from targets.values.records import Source, record, toml_text
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.generator.reference import parse_parameters
+from halide_autotune.targets.values.records import Source, record, toml_text
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from autotune_loop.specification.objective import CONFIDENCE
-from targets.errors import RunFolderError
-from targets.values.checks import above_zero, number
-from targets.values.records import Source, plain, record
+from halide_autotune.autotune_loop.specification.objective import CONFIDENCE
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.values.checks import above_zero, number
+from halide_autotune.targets.values.records import Source, plain, record
 
 # What may stay: Halide's default, the header in use, the schedule that the generator itself applies; and that schedule
 # with the parameters as they were.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from autotune_loop.candidate import (
+from halide_autotune.autotune_loop.candidate import (
     Candidate,
     Measured,
     Origin,
@@ -23,9 +23,9 @@ from autotune_loop.candidate import (
     mean_ms,
     sample_name,
 )
-from autotune_loop.run_scale import RunScale
-from autotune_loop.store.board_factor import BoardFactor, ReferenceTime
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.run_scale import RunScale
+from halide_autotune.autotune_loop.store.board_factor import BoardFactor, ReferenceTime
+from halide_autotune.targets.errors import RunFolderError
 
 SCHEMA_VERSION = 8
 CANDIDATE_COLUMNS = (

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.store.run_record import FILE_NAME, read_run_record
-from autotune_loop.store.sample_file import Sample, read_sample
-from targets.errors import RunFolderError, WeightsError
-from weights.network import Network
+from halide_autotune.autotune_loop.store.run_record import FILE_NAME, read_run_record
+from halide_autotune.autotune_loop.store.sample_file import Sample, read_sample
+from halide_autotune.targets.errors import RunFolderError, WeightsError
+from halide_autotune.weights.network import Network
 
 
 @dataclass(frozen=True)

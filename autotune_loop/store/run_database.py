@@ -15,13 +15,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.candidate import Candidate, Measured, Placement, SchedulePoint, SearchPoint, Yardstick
-from autotune_loop.events import SampleFailed
-from autotune_loop.run_scale import RunScale
-from autotune_loop.store.board_factor import BoardFactor
-from autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
-from autotune_loop.store.published import Published
-from autotune_loop.store.read_database import (
+from halide_autotune.autotune_loop.candidate import (
+    Candidate,
+    Measured,
+    Placement,
+    SchedulePoint,
+    SearchPoint,
+    Yardstick,
+)
+from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.run_scale import RunScale
+from halide_autotune.autotune_loop.store.board_factor import BoardFactor
+from halide_autotune.autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
+from halide_autotune.autotune_loop.store.published import Published
+from halide_autotune.autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     CANDIDATE_COLUMNS,
     MEASURED_SQL,
@@ -39,10 +46,10 @@ from autotune_loop.store.read_database import (
     shares_row,
     timing_of,
 )
-from autotune_loop.store.schema import FUNC_SHARES, FUNC_SHARES_SCHEMA, SCHEMA
-from autotune_loop.store.size_schedules import SIZE_SCHEDULES_SCHEMA, SizeSchedule, size_schedules_row
-from autotune_loop.store.size_schedules import TABLE as SIZE_SCHEDULES
-from autotune_loop.store.size_times import (
+from halide_autotune.autotune_loop.store.schema import FUNC_SHARES, FUNC_SHARES_SCHEMA, SCHEMA
+from halide_autotune.autotune_loop.store.size_schedules import SIZE_SCHEDULES_SCHEMA, SizeSchedule, size_schedules_row
+from halide_autotune.autotune_loop.store.size_schedules import TABLE as SIZE_SCHEDULES
+from halide_autotune.autotune_loop.store.size_times import (
     HAS_SIZE_TIMES_SQL,
     SIZE_TIMES_SCHEMA,
     SIZE_TIMES_SQL,
@@ -50,8 +57,8 @@ from autotune_loop.store.size_times import (
     settled_by_size,
     size_rows,
 )
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.errors import RunFolderError
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.errors import RunFolderError
 
 # A damaged file may hold invalid text, which reaches even SQLite's messages.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.specification.tuning_task import TuningTask
-from targets.errors import ProfileError, RunFolderError, os_error_as
-from targets.process.atomic_write import write_atomically
-from targets.profile.halide_target import parse_halide_target
-from targets.values.checks import Check
-from targets.values.options import differing_options, value_at, words_of
-from targets.values.records import Source, plain, record, toml_text
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.targets.errors import ProfileError, RunFolderError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.profile.halide_target import parse_halide_target
+from halide_autotune.targets.values.checks import Check
+from halide_autotune.targets.values.options import differing_options, value_at, words_of
+from halide_autotune.targets.values.records import Source, plain, record, toml_text
 
 FILE_NAME = "run.toml"
 SCHEMA_VERSION = 3

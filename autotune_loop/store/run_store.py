@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.candidate import (
+from halide_autotune.autotune_loop.candidate import (
     Built,
     BuiltObject,
     Candidate,
@@ -20,25 +20,25 @@ from autotune_loop.candidate import (
     TrainingSample,
     sample_name,
 )
-from autotune_loop.schedule.print_header import mend_header
-from autotune_loop.specification.tuning_task import (
+from halide_autotune.autotune_loop.schedule.print_header import mend_header
+from halide_autotune.autotune_loop.specification.tuning_task import (
     PARAMETERS_SUFFIX,
     published_names,
     published_paths,
     sample_file_name,
 )
-from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.parameters_file import parameters_text
-from autotune_loop.store.published import Published
-from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
-from autotune_loop.store.sample_file import Sample, write_sample
-from autotune_loop.store.size_schedules import SizeSchedule
-from targets.build.executable import KernelObject
-from targets.errors import RunFolderError, os_error_as
-from targets.process.atomic_write import remove_unfinished, write_atomically
-from weights.network import Network
-from weights.weights_file import Weights, write_weights
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.autotune_loop.store.parameters_file import parameters_text
+from halide_autotune.autotune_loop.store.published import Published
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.run_record import FILE_NAME, RunRecord, differences, read_run_record
+from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.targets.errors import RunFolderError, os_error_as
+from halide_autotune.targets.process.atomic_write import remove_unfinished, write_atomically
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, write_weights
 
 _SCHEDULE_ID_ROUND = 10_000
 

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.store.featurization import (
+from halide_autotune.autotune_loop.store.featurization import (
     MAX_STAGES,
     PIPELINE_FEATURE_COUNT,
     Featurization,
     features_of,
     format_featurization,
 )
-from targets.errors import WeightsError, os_error_as
-from targets.process.atomic_write import write_atomically
-from weights.network import Network
+from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.weights.network import Network
 
 MAX_RUNTIME_MS = 100_000.0  # Halide's tool skips samples above 100 s
 _TRAILER = struct.Struct("<fii")

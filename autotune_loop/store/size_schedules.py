@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.store.published import ScheduleTime, SpeedUp
-from targets.errors import RunFolderError
-from targets.values.records import Source, plain, record
+from halide_autotune.autotune_loop.store.published import ScheduleTime, SpeedUp
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.values.records import Source, plain, record
 
 # What messages call the schedule that is published for all sizes of a run.
 GENERAL = "the schedule for all sizes"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
-from autotune_loop.candidate import mean_by_size_ms
-from devices.timing.measurement import Measurement
-from devices.timing.measurement_at_sizes import by_size
+from halide_autotune.autotune_loop.candidate import mean_by_size_ms
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import by_size
 
 TABLE = "size_times"
 SIZE_TIMES_SCHEMA = f"""

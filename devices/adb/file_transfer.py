@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO
 
-from devices.adb.packets import AdbPackets
-from devices.adb.service import AdbService
-from devices.device_trouble import DeviceTrouble, TroubleKind, transfer_failure
+from halide_autotune.devices.adb.packets import AdbPackets
+from halide_autotune.devices.adb.service import AdbService
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind, transfer_failure
 
 _MAX_FILE_BYTES = 4 * 2**30
 _HEAD = struct.Struct("<4sI")

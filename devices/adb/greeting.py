@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from devices.adb.key import AdbKey
-from devices.adb.packets import MAX_PAYLOAD_BYTES, AdbPacket, AdbPackets
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.key import AdbKey
+from halide_autotune.devices.adb.packets import MAX_PAYLOAD_BYTES, AdbPacket, AdbPackets
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 # The version of the protocol that has checksums.
 _VERSION = 0x01000000

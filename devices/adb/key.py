@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 _MAX_KEY_BYTES = 64 * 1024
 

@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
-from devices.adb.file_transfer import AdbFileTransfer
-from devices.adb.greeting import greet
-from devices.adb.key import load_adb_key
-from devices.adb.packets import AdbPackets
-from devices.adb.service import AdbService
-from devices.adb.tcp_wire import AdbTcpWire
-from devices.adb.usb_wire import AdbUsbWire
-from devices.adb.wire import AdbLimits, AdbWire
-from devices.device_link import join_words
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import AdbAddress, ConnectionSettings
-from targets.errors import DeviceError, os_error_as
-from targets.values.texts import printable
+from halide_autotune.devices.adb.file_transfer import AdbFileTransfer
+from halide_autotune.devices.adb.greeting import greet
+from halide_autotune.devices.adb.key import load_adb_key
+from halide_autotune.devices.adb.packets import AdbPackets
+from halide_autotune.devices.adb.service import AdbService
+from halide_autotune.devices.adb.tcp_wire import AdbTcpWire
+from halide_autotune.devices.adb.usb_wire import AdbUsbWire
+from halide_autotune.devices.adb.wire import AdbLimits, AdbWire
+from halide_autotune.devices.device_link import join_words
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings
+from halide_autotune.targets.errors import DeviceError, os_error_as
+from halide_autotune.targets.values.texts import printable
 
 _MAX_SERIAL_BYTES = 1024
 

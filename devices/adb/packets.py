@@ -6,8 +6,8 @@ import struct
 import time
 from dataclasses import dataclass
 
-from devices.adb.wire import AdbLimits, AdbWire
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.wire import AdbLimits, AdbWire
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 # The largest payload that we announce to a device, and so the largest it may send.
 MAX_PAYLOAD_BYTES = 1024 * 1024

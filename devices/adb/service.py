@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from devices.adb.packets import AdbPacket, AdbPackets
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.packets import AdbPacket, AdbPackets
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 # A device may send on while we write, and what earlier services had left; more than this, and it never ends.
 _MOST_UNREAD_BYTES = 4 * 2**20

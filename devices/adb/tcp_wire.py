@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 
-from devices.adb.wire import AdbLimits
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 # A device that loses power does not say so: the kernel asks after this much silence, and soon gives up.
 _KEEPALIVE_IDLE_S = 10

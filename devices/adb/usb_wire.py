@@ -7,9 +7,9 @@ import time
 from types import ModuleType
 from typing import Any
 
-from devices.adb.wire import AdbLimits
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.values.texts import printable
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.targets.values.texts import printable
 
 _PACKAGE = "adb-shell[usb]"
 # What an interrupted session left in the device's pipe is read before anything is sent, for a moment.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.process.c_toolchain import CToolchain
-from targets.process.content_cache import ContentCache, file_sha256
-from targets.toolchain.zig import ZigToolchain
-from targets.values.texts import printable
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.toolchain.zig import ZigToolchain
+from halide_autotune.targets.values.texts import printable
 
 _SOURCES = Path(__file__).parent / "source"
 _WARNINGS = ("-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")

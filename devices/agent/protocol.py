@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, NoReturn, TypeVar
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.errors import UsageError
-from targets.values.checks import Unfit, any_text, number, one_of, whole_number
-from targets.values.records import record
-from targets.values.texts import printable
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.checks import Unfit, any_text, number, one_of, whole_number
+from halide_autotune.targets.values.records import record
+from halide_autotune.targets.values.texts import printable
 
 T = TypeVar("T")
 

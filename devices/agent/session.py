@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from devices.agent.program import AgentProgram
-from devices.agent.protocol import (
+from halide_autotune.devices.agent.program import AgentProgram
+from halide_autotune.devices.agent.protocol import (
     LONGEST_WORD_REQUEST_BYTES,
     AliveEvent,
     ErrorEvent,
@@ -25,15 +25,15 @@ from devices.agent.protocol import (
     read_reply,
     request_word,
 )
-from devices.device import Device
-from devices.device_link import DeviceLink
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import AdbAddress
-from targets.errors import DeviceError
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
-from targets.values.checks import Unfit, number
-from targets.values.texts import printable
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.device_link import DeviceLink
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import AdbAddress
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.checks import Unfit, number
+from halide_autotune.targets.values.texts import printable
 
 T = TypeVar("T")
 Fields = Sequence[tuple[str, str]]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from devices.agent.protocol import core_list
-from devices.agent.session import AgentSession
-from targets.values.checks import number
+from halide_autotune.devices.agent.protocol import core_list
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.targets.values.checks import number
 
 # A board that is throttled by heat, or has other load, is off by more than this.
 LARGEST_DRIFT = 0.10

@@ -7,16 +7,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from devices.agent.program import build_c_program
-from devices.agent.protocol import Printable, read_reply
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.report import read_events
-from devices.transport import Transport
-from targets.errors import DeviceError
-from targets.process.c_toolchain import CToolchain
-from targets.process.content_cache import ContentCache
-from targets.profile.cuda_card import CudaCard
-from targets.values.checks import whole_number
+from halide_autotune.devices.agent.program import build_c_program
+from halide_autotune.devices.agent.protocol import Printable, read_reply
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.report import read_events
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.cuda_card import CudaCard
+from halide_autotune.targets.values.checks import whole_number
 
 _SOURCE = Path(__file__).parent / "card_probe.c"
 _NAME = "card_probe"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.canary import LARGEST_CHANGE, LARGEST_DRIFT, CanaryWatch
-from devices.timing.measure import device_failure
-from devices.timing.measurement import MeasureFailure, Measurement
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.canary import LARGEST_CHANGE, LARGEST_DRIFT, CanaryWatch
+from halide_autotune.devices.timing.measure import device_failure
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _BASELINE_CANARIES = 3
 _COOL_DOWN_POLL_S = 1.0

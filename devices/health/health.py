@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from devices.device_trouble import TroubleKind
-from devices.record_file import delete_record, read_record, record_file, write_record
-from devices.remote_place import AdbAddress, SshAddress
-from targets.values.checks import number, one_line, one_of, whole_number
-from targets.values.records import plain
-from targets.values.texts import printable
+from halide_autotune.devices.device_trouble import TroubleKind
+from halide_autotune.devices.record_file import delete_record, read_record, record_file, write_record
+from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.targets.values.checks import number, one_line, one_of, whole_number
+from halide_autotune.targets.values.records import plain
+from halide_autotune.targets.values.texts import printable
 
 _FIRST_PAUSE_S = 60.0
 _LONGEST_PAUSE_S = 3600.0

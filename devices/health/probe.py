@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from devices.agent.protocol import FreeBytes, Printable, core_list
-from devices.agent.session import AgentSession
-from targets.values.checks import number, whole_number
+from halide_autotune.devices.agent.protocol import FreeBytes, Printable, core_list
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.targets.values.checks import number, whole_number
 
 # What no device has more of; values beyond are a fault of the reply.
 _Core = Annotated[int, whole_number(0, 4095)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from devices.remote_place import AdbAddress, SshAddress
-from targets.errors import UsageError
+from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.targets.errors import UsageError
 
 _SSH_FORM = "an SSH address; expected [user@]host[:port], such as pi@192.168.1.20:22, or a Host of ~/.ssh/config"
 _ADB_FORM = "an address of an Android device; expected host[:port], such as 192.168.1.30:5555"

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
-from devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
-from devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
-from targets.errors import DeviceError
-from targets.values.checks import (
+from halide_autotune.devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
+from halide_autotune.devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
+from halide_autotune.devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.values.checks import (
     Unfit,
     any_text,
     kind_of,
@@ -27,7 +27,7 @@ from targets.values.checks import (
     whole_number,
     word,
 )
-from targets.values.records import Example, Source, plain, record
+from halide_autotune.targets.values.records import Example, Source, plain, record
 
 _HIGHEST_CORE = 4095
 _MOST_ITEMS = 64

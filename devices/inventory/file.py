@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from devices.inventory.fields import device_fields, read_device
-from devices.inventory.inventory import DeviceMachine, Fact, Inventory, InventoryDevice
-from targets.errors import DeviceError, UsageError
-from targets.process.atomic_write import write_atomically
-from targets.values.checks import table_of
-from targets.values.records import Source, record
+from halide_autotune.devices.inventory.fields import device_fields, read_device
+from halide_autotune.devices.inventory.inventory import DeviceMachine, Fact, Inventory, InventoryDevice
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.checks import table_of
+from halide_autotune.targets.values.records import Source, record
 
 FILE_NAME = "devices.toml"
 _MOST_DEVICES = 1000

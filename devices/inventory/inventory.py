@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from devices.device import Clock, Device
-from devices.remote_place import RemotePlace, SshAddress
-from targets.errors import UsageError
-from targets.profile.profile import TargetProfile
-from targets.values.checks import nearest_hint, whole_number
-from targets.values.records import plain
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.values.checks import nearest_hint, whole_number
+from halide_autotune.targets.values.records import plain
 
 _cache_bytes = whole_number(1, 2**40)
 

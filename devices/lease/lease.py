@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from devices.agent.protocol import Printable
-from devices.agent.session import AgentSession, Fields
-from devices.remote_place import RemotePlace
-from targets.values.checks import number, whole_number
+from halide_autotune.devices.agent.protocol import Printable
+from halide_autotune.devices.agent.session import AgentSession, Fields
+from halide_autotune.devices.remote_place import RemotePlace
+from halide_autotune.targets.values.checks import number, whole_number
 
 _HIGHEST_SLOT = 4095
 # A lease may end between the device's look at it and its look at the clock.

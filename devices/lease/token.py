@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from devices.record_file import delete_record, read_record, record_file, write_record
-from devices.remote_place import RemotePlace
-from targets.errors import DeviceError, os_error_as
-from targets.process.atomic_write import write_atomically
-from targets.values.checks import matching, number
+from halide_autotune.devices.record_file import delete_record, read_record, record_file, write_record
+from halide_autotune.devices.remote_place import RemotePlace
+from halide_autotune.targets.errors import DeviceError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.checks import matching, number
 
 _TOKEN = "[0-9a-f]{32,64}"
 _LONGEST_TOKEN_CHARACTERS = 64

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from targets.errors import DeviceError, os_error_as
-from targets.process.file_lock import file_lock
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.errors import DeviceError, os_error_as
+from halide_autotune.targets.process.file_lock import file_lock
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # So long a turn to measure may last, and so long it is kept for a measurement that follows.
 LONGEST_TURN_S = 5.0

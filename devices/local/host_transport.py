@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devices.transport import RunOutcome, check_name
-from targets.errors import DeviceError, os_error_as, remedy
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.transport import RunOutcome, check_name
+from halide_autotune.targets.errors import DeviceError, os_error_as, remedy
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 class HostTransport:

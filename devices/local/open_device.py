@@ -6,15 +6,15 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from devices.device import Clock, Device
-from devices.local.host_transport import HostTransport
-from devices.transport import Transport
-from targets.build.simulated_clock_plugin import simulated_clock_arguments
-from targets.errors import DeviceError, EmulatorError, UsageError
-from targets.hexagon.runners import HEXAGON_SIMULATOR, HexagonSimulator, open_hexagon_simulator
-from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
-from targets.profile.host_probe import HostMachine, lacking_features
-from targets.profile.profile import TargetProfile
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.local.host_transport import HostTransport
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.build.simulated_clock_plugin import simulated_clock_arguments
+from halide_autotune.targets.errors import DeviceError, EmulatorError, UsageError
+from halide_autotune.targets.hexagon.runners import HEXAGON_SIMULATOR, HexagonSimulator, open_hexagon_simulator
+from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
+from halide_autotune.targets.profile.host_probe import HostMachine, lacking_features
+from halide_autotune.targets.profile.profile import TargetProfile
 
 DEVICE_KINDS = ("local", "qemu", HEXAGON_SIMULATOR)
 _KERNEL_MEMORY_BYTES = 8 * 2**30

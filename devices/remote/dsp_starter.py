@@ -6,11 +6,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.agent.program import build_c_program, static_toolchain
-from targets.errors import ToolchainError, os_error_as
-from targets.hexagon.runners import HexagonDeviceRunner
-from targets.hexagon.sdk import DSP_SKELETON
-from targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.devices.agent.program import build_c_program, static_toolchain
+from halide_autotune.targets.errors import ToolchainError, os_error_as
+from halide_autotune.targets.hexagon.runners import HexagonDeviceRunner
+from halide_autotune.targets.hexagon.sdk import DSP_SKELETON
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
 
 DSP_LAUNCHER = "dsp_launcher"
 """Its name on a device; its first argument is the name of the program to start."""

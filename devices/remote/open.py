@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from devices.adb.link import AdbLink
-from devices.agent.program import agent_for
-from devices.device import Device
-from devices.device_link import DeviceLink
-from devices.lease.token import read_token
-from devices.local.open_device import open_transport
-from devices.remote.dsp_starter import DspStarter
-from devices.remote.shared_connection import shared_connection
-from devices.remote.transport import AgentTransport
-from devices.remote_place import AdbAddress, ConnectionSettings, SshAddress
-from devices.ssh.link import SshLink
-from devices.transport import Transport
-from targets.process.content_cache import ContentCache
-from targets.profile.profile import TargetProfile
+from halide_autotune.devices.adb.link import AdbLink
+from halide_autotune.devices.agent.program import agent_for
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.device_link import DeviceLink
+from halide_autotune.devices.lease.token import read_token
+from halide_autotune.devices.local.open_device import open_transport
+from halide_autotune.devices.remote.dsp_starter import DspStarter
+from halide_autotune.devices.remote.shared_connection import shared_connection
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, SshAddress
+from halide_autotune.devices.ssh.link import SshLink
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.profile import TargetProfile
 
 
 def device_transport(

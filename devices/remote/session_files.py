@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from devices.agent.protocol import FileBytes, FreeBytes
-from devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.errors import DeviceError, os_error_as
-from targets.process.content_cache import file_sha256
-from targets.process.scratch_folder import scratch_folder
-from targets.values.checks import matching
+from halide_autotune.devices.agent.protocol import FileBytes, FreeBytes
+from halide_autotune.devices.agent.session import AgentError, AgentSession, Fields, full_storage, no_room
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.targets.errors import DeviceError, os_error_as
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.values.checks import matching
 
 _MOST_BYTES = 4 * 2**30
 # What the file system needs beside a file's content.

@@ -8,14 +8,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from devices.agent.program import AgentProgram
-from devices.agent.session import AgentSession
-from devices.device import Device
-from devices.device_link import DeviceLink
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.lease.lease import LeaseClaim, release_lease, take_lease
-from devices.lease.token import LeaseToken
-from targets.errors import DeviceError
+from halide_autotune.devices.agent.program import AgentProgram
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.device_link import DeviceLink
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.lease.lease import LeaseClaim, release_lease, take_lease
+from halide_autotune.devices.lease.token import LeaseToken
+from halide_autotune.targets.errors import DeviceError
 
 _BEATS_PER_LEASE = 3
 # The least that an agent takes.

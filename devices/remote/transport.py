@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from devices.agent.protocol import Printable, core_list
-from devices.agent.session import AgentError, Fields, Reply
-from devices.device import Device
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.canary import CANARY_S, time_canary
-from devices.health.probe import DeviceSense, sense_device
-from devices.lease.lease import release_lease
-from devices.remote.dsp_starter import DSP_LAUNCHER, DspStarter
-from devices.remote.session_files import SessionFiles
-from devices.remote.shared_connection import SharedConnection
-from devices.transport import RunOutcome, check_name
-from targets.errors import DeviceError, SdkError
-from targets.process.stop_signal import StopSignal
-from targets.values.checks import number, whole_number
+from halide_autotune.devices.agent.protocol import Printable, core_list
+from halide_autotune.devices.agent.session import AgentError, Fields, Reply
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.canary import CANARY_S, time_canary
+from halide_autotune.devices.health.probe import DeviceSense, sense_device
+from halide_autotune.devices.lease.lease import release_lease
+from halide_autotune.devices.remote.dsp_starter import DSP_LAUNCHER, DspStarter
+from halide_autotune.devices.remote.session_files import SessionFiles
+from halide_autotune.devices.remote.shared_connection import SharedConnection
+from halide_autotune.devices.transport import RunOutcome, check_name
+from halide_autotune.targets.errors import DeviceError, SdkError
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.checks import number, whole_number
 
 _KERNEL_MEMORY_BYTES = 8 * 2**30
 _LONGEST_RUN_S = 30 * 24 * 3600.0

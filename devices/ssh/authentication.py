@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.ssh.route import DEFAULT_PORT, SshHop
-from devices.ssh.secrets import SshSecrets
-from targets.errors import DeviceError
-from targets.values.texts import printable
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.ssh.route import DEFAULT_PORT, SshHop
+from halide_autotune.devices.ssh.secrets import SshSecrets
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.values.texts import printable
 
 _TIMED_OUT = "Authentication timeout."
 # Servers hang up after a few (sshd's MaxAuthTries is 6); after fewer it is more likely the connection.

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import ConnectionSettings, SshAddress
-from targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import ConnectionSettings, SshAddress
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 
 # A Match may run a program of the user's, and canonical names are looked up in the network.
 _LIMITS = ProcessLimits(time_s=60.0, memory_bytes=2 * 2**30)

@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.ssh.authentication import SshAuthentication
-from devices.ssh.host_key import SshHostKeyCheck
-from devices.ssh.route import SshHop
-from devices.ssh.secrets import SshSecrets
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.ssh.authentication import SshAuthentication
+from halide_autotune.devices.ssh.host_key import SshHostKeyCheck
+from halide_autotune.devices.ssh.route import SshHop
+from halide_autotune.devices.ssh.secrets import SshSecrets
 
 _LOGIN_TIMEOUT_S = 30.0
 # Paramiko's codes of RFC 4254, section 5.1.

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devices.device_trouble import DeviceTrouble
-from devices.ssh.config import refused
-from devices.ssh.route import DEFAULT_PORT, SshHop
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.ssh.config import refused
+from halide_autotune.devices.ssh.route import DEFAULT_PORT, SshHop
 
 _RSA = "ssh-rsa"
 REVOKED = "@revoked"

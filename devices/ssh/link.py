@@ -7,13 +7,13 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from devices.device_link import join_words
-from devices.device_trouble import DeviceTrouble, TroubleKind, transfer_failure
-from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh.connection import SshConnection
-from devices.ssh.route import plan_route
-from devices.ssh.secrets import SshSecrets
-from targets.errors import DeviceError, os_error_as
+from halide_autotune.devices.device_link import join_words
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind, transfer_failure
+from halide_autotune.devices.remote_place import ConnectionSettings, SshAddress
+from halide_autotune.devices.ssh.connection import SshConnection
+from halide_autotune.devices.ssh.route import plan_route
+from halide_autotune.devices.ssh.secrets import SshSecrets
+from halide_autotune.targets.errors import DeviceError, os_error_as
 
 _SILENCE_S = 30.0
 _TICK_S = 0.2

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from devices.inventory.address import parse_ssh_address
-from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh.config import configured_options, refused
-from targets.errors import UsageError
+from halide_autotune.devices.inventory.address import parse_ssh_address
+from halide_autotune.devices.remote_place import ConnectionSettings, SshAddress
+from halide_autotune.devices.ssh.config import configured_options, refused
+from halide_autotune.targets.errors import UsageError
 
 CONNECT_TIMEOUT_S = 10.0
 ALIVE_INTERVAL_S = 15.0

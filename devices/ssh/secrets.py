@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from devices.remote_place import ConnectionSettings, PasswordSource, SshAddress
-from devices.ssh.route import SshHop, plan_route
-from targets.errors import DeviceError
+from halide_autotune.devices.remote_place import ConnectionSettings, PasswordSource, SshAddress
+from halide_autotune.devices.ssh.route import SshHop, plan_route
+from halide_autotune.targets.errors import DeviceError
 
 KEYRING_SERVICE = "halide-autotune-sdk"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from devices.timing.measure import Session, device_failure, failure_of
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Seconds
-from devices.timing.report import read_event, read_events
-from targets.errors import DeviceError
-from targets.process.stop_signal import StopSignal
-from targets.values.checks import Unfit, any_text, list_of, number, whole_number
-from targets.values.records import record
+from halide_autotune.devices.timing.measure import Session, device_failure, failure_of
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Seconds
+from halide_autotune.devices.timing.report import read_event, read_events
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.checks import Unfit, any_text, list_of, number, whole_number
+from halide_autotune.targets.values.records import record
 
 # The feature of a Halide target with which kernels can be asked.
 PROFILE_FEATURE = "profile"

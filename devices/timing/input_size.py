@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from devices.timing.measure_settings import KernelInputs
-from targets.values.texts import parse_size_set
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.values.texts import parse_size_set
 
 ESTIMATES = "the estimates"
 

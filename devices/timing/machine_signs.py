@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from devices.timing.report import read_event
-from targets.values.checks import any_text, number, true_or_false, whole_number
-from targets.values.texts import printable
+from halide_autotune.devices.timing.report import read_event
+from halide_autotune.targets.values.checks import any_text, number, true_or_false, whole_number
+from halide_autotune.targets.values.texts import printable
 
 # A core that computes at less of its highest frequency than this, on a machine that is this hot, is slowed by heat.
 SLOW_SHARE, HOT_C = 0.9, 80.0

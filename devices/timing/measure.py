@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from devices.device import Clock, Device
-from devices.device_trouble import MAKE_ROOM, DeviceTrouble, TroubleKind, says_full
-from devices.timing.machine_signs import Surroundings, read_signs, read_surroundings
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import (
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device_trouble import MAKE_ROOM, DeviceTrouble, TroubleKind, says_full
+from halide_autotune.devices.timing.machine_signs import Surroundings, read_signs, read_surroundings
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import (
     Beside,
     MeasureFailure,
     MeasureFailureReason,
@@ -20,13 +20,13 @@ from devices.timing.measurement import (
     ReshapedOutput,
     Seconds,
 )
-from devices.timing.report import read_event, read_events
-from devices.transport import RunOutcome, Transport, check_name
-from targets.errors import DeviceError
-from targets.process.limited_process import signal_name
-from targets.process.stop_signal import StopSignal
-from targets.values.checks import kind_of
-from targets.values.texts import printable
+from halide_autotune.devices.timing.report import read_event, read_events
+from halide_autotune.devices.transport import RunOutcome, Transport, check_name
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.limited_process import signal_name
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.checks import kind_of
+from halide_autotune.targets.values.texts import printable
 
 _REASON_OF_ERROR = {
     "usage": MeasureFailureReason.WRONG_ARGUMENTS,

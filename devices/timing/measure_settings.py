@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from devices.device import Clock
-from targets.values.checks import any_text, list_of, whole_number
-from targets.values.options import Option
-from targets.values.texts import (
+from halide_autotune.devices.device import Clock
+from halide_autotune.targets.values.checks import any_text, list_of, whole_number
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.texts import (
     parse_input_files,
     parse_scalars,
     parse_size_set,

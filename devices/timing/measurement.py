@@ -11,10 +11,10 @@ from typing import Annotated
 
 import msgspec
 
-from devices.device import Clock
-from devices.device_trouble import TroubleKind
-from devices.timing.machine_signs import MachineSigns
-from targets.values.checks import number
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import TroubleKind
+from halide_autotune.devices.timing.machine_signs import MachineSigns
+from halide_autotune.targets.values.checks import number
 
 # Where most repetitions are disturbed, the rest are suspect.
 _MOST_SHARE = 0.7

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 
-from devices.timing.machine_signs import together
-from devices.timing.measurement import Measurement
+from halide_autotune.devices.timing.machine_signs import together
+from halide_autotune.devices.timing.measurement import Measurement
 
 
 @dataclass(frozen=True)

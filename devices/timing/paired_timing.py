@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from devices.timing.measure import Session, measure_kernel
-from devices.timing.measure_settings import MeasureSettings
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.timing.measure import Session, measure_kernel
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 NOT_THE_KERNELS_FAULT = (MeasureFailureReason.DEVICE, MeasureFailureReason.STOPPED)
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from targets.values.checks import Unfit
-from targets.values.records import record
+from halide_autotune.targets.values.checks import Unfit
+from halide_autotune.targets.values.records import record
 
 _T = TypeVar("_T")
 

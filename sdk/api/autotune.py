@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.events import Listener, Notice, ignore
-from autotune_loop.run.result import TuneResult
-from autotune_loop.search.techniques.registry import load_techniques
-from autotune_loop.specification.objective import check_weighted_devices
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.prepared_run import PreparedRun
-from autotune_loop.specification.run_spec import RunSpec
-from autotune_loop.store.run_record import read_run_record
-from devices.timing.measure_settings import KernelInputs
-from sdk.options.generator_spec import (
+from halide_autotune.autotune_loop.events import Listener, Notice, ignore
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.search.techniques.registry import load_techniques
+from halide_autotune.autotune_loop.specification.objective import check_weighted_devices
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
+from halide_autotune.autotune_loop.specification.run_spec import RunSpec
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.options.generator_spec import (
     GeneratorSpec,
     asked_options,
     generator_specs,
@@ -25,16 +25,16 @@ from sdk.options.generator_spec import (
     with_incumbents,
     with_name_mangling,
 )
-from sdk.options.resume_options import resumed_options
-from sdk.project.input_files import prepared_inputs
-from sdk.project.preparation import check_function_name, free_run_folder, open_workbench
-from sdk.select.chosen_devices import ChosenDevices, find_devices
-from sdk.select.farm_devices import find_farm_devices, wanted_farm
-from sdk.select.start_weights import StartWeights, choose_start_weights, keep_trained_weights
-from sdk.settings import Settings, read_settings
-from targets.errors import GeneratorError, SdkError, UsageError
-from targets.process.stop_signal import StopSignal
-from targets.values.options import with_whole_paths
+from halide_autotune.sdk.options.resume_options import resumed_options
+from halide_autotune.sdk.project.input_files import prepared_inputs
+from halide_autotune.sdk.project.preparation import check_function_name, free_run_folder, open_workbench
+from halide_autotune.sdk.select.chosen_devices import ChosenDevices, find_devices
+from halide_autotune.sdk.select.farm_devices import find_farm_devices, wanted_farm
+from halide_autotune.sdk.select.start_weights import StartWeights, choose_start_weights, keep_trained_weights
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.errors import GeneratorError, SdkError, UsageError
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.options import with_whole_paths
 
 
 def autotune(
@@ -168,7 +168,7 @@ def _tune(
     resume: bool = False,
 ) -> TuneResult:
     # Imported here: it costs half a second that a wrong argument need not pay.
-    from autotune_loop.run.tuning import tune
+    from halide_autotune.autotune_loop.run.tuning import tune
 
     for message in (chosen.choice.note, start.message):
         if message:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from autotune_loop.measure.comparison import ComparedSchedule, compare_schedules
-from autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
-from autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
-from autotune_loop.specification.objective import check_weighted_devices
-from autotune_loop.specification.options import RunOptions
-from sdk.api.opened_plan import opened_plan
-from sdk.options.generator_spec import GeneratorSpec, asked_options
-from sdk.settings import Settings
-from targets.errors import UsageError
-from targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.autotune_loop.measure.comparison import ComparedSchedule, compare_schedules
+from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
+from halide_autotune.autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
+from halide_autotune.autotune_loop.specification.objective import check_weighted_devices
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.api.opened_plan import opened_plan
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
 
 Progress = Callable[[str], None]
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from autotune_loop.specification.options import RunOptions
-from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs, with_name_mangling
-from sdk.project.input_files import prepared_inputs
-from sdk.project.pipeline_facts import prepare_pipeline
-from sdk.project.preparation import check_function_name, open_named_generator, open_workbench
-from sdk.select.hexagon_choice import named_hexagon_sdk
-from sdk.settings import Settings, read_settings
-from targets.build.artifacts import Artifacts, BenchmarkArguments, KernelRecipe, build_artifacts
-from targets.build.executable import BuildTools
-from targets.build.kernel_sources import KernelSources
-from targets.cuda.ptxas import find_ptxas
-from targets.pipeline.inspection import Inspected
-from targets.profile.loader import HOST, load_profile
-from targets.profile.target_features import with_target_features
-from targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs, with_name_mangling
+from halide_autotune.sdk.project.input_files import prepared_inputs
+from halide_autotune.sdk.project.pipeline_facts import prepare_pipeline
+from halide_autotune.sdk.project.preparation import check_function_name, open_named_generator, open_workbench
+from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.build.artifacts import Artifacts, BenchmarkArguments, KernelRecipe, build_artifacts
+from halide_autotune.targets.build.executable import BuildTools
+from halide_autotune.targets.build.kernel_sources import KernelSources
+from halide_autotune.targets.cuda.ptxas import find_ptxas
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.profile.loader import HOST, load_profile
+from halide_autotune.targets.profile.target_features import with_target_features
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 
 def build(

@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.deadline import Deadline
-from autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, open_kernel_bench
-from autotune_loop.play_off.times import turn_settings
-from autotune_loop.shipping.check_folder import CheckedFolder, check_folder
-from autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateResult, GateVerdict
-from autotune_loop.shipping.gate.promise import Promise
-from autotune_loop.shipping.gate.timed_check import TimedCheck
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
-from autotune_loop.specification.options import RunOptions
-from devices.device import Device
-from devices.timing.measurement import MeasureFailure, Measurement
-from sdk.api.opened_plan import opened_plan_on
-from sdk.api.ship import given_sources
-from sdk.inventory.lookup import open_inventory
-from sdk.options.check_options import CheckOptions
-from sdk.options.generator_spec import GeneratorSpec, asked_options
-from sdk.project.preparation import open_workbench
-from sdk.select.chosen_devices import ChosenDevices, find_devices
-from sdk.select.device_choice import profile_of_devices
-from sdk.settings import Settings, read_settings
-from targets.errors import DeviceError, GeneratorError, SdkError
-from targets.generator.reference import parse_parameters
-from targets.values.options import check_options, with_whole_paths
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, open_kernel_bench
+from halide_autotune.autotune_loop.play_off.times import turn_settings
+from halide_autotune.autotune_loop.shipping.check_folder import CheckedFolder, check_folder
+from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateResult, GateVerdict
+from halide_autotune.autotune_loop.shipping.gate.promise import Promise
+from halide_autotune.autotune_loop.shipping.gate.timed_check import TimedCheck
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.sdk.api.opened_plan import opened_plan_on
+from halide_autotune.sdk.api.ship import given_sources
+from halide_autotune.sdk.inventory.lookup import open_inventory
+from halide_autotune.sdk.options.check_options import CheckOptions
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options
+from halide_autotune.sdk.project.preparation import open_workbench
+from halide_autotune.sdk.select.chosen_devices import ChosenDevices, find_devices
+from halide_autotune.sdk.select.device_choice import profile_of_devices
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.errors import DeviceError, GeneratorError, SdkError
+from halide_autotune.targets.generator.reference import parse_parameters
+from halide_autotune.targets.values.options import check_options, with_whole_paths
 
 Progress = Callable[[str], None]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from autotune_loop.report.comparison import Comparison, compare_runs
-from autotune_loop.report.comparison_page import print_comparison
-from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
-from targets.errors import RunFolderError, UsageError, os_error_as
-from targets.process.atomic_write import write_atomically
+from halide_autotune.autotune_loop.report.comparison import Comparison, compare_runs
+from halide_autotune.autotune_loop.report.comparison_page import print_comparison
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from halide_autotune.targets.errors import RunFolderError, UsageError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
 
 
 def load_run(run: str | Path) -> RecordedRun:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from autotune_loop.measure.kernel_bench import BenchPlan
-from autotune_loop.specification.options import RunOptions
-from devices.timing.measure_settings import MeasureSettings
-from sdk.options.generator_spec import GeneratorSpec, generator_specs
-from sdk.project.input_files import prepared_inputs
-from sdk.project.pipeline_facts import prepare_pipeline
-from sdk.project.preparation import open_named_generator, open_workbench
-from sdk.select.chosen_devices import ChosenDevices, find_devices
-from sdk.settings import Settings, read_settings
-from targets.build.artifacts import KernelRecipe
-from targets.build.executable import BuildTools
-from targets.build.kernel_sources import KernelSources
-from targets.cuda.ptxas import find_ptxas
-from targets.pipeline.inspection import Inspected
-from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec, generator_specs
+from halide_autotune.sdk.project.input_files import prepared_inputs
+from halide_autotune.sdk.project.pipeline_facts import prepare_pipeline
+from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
+from halide_autotune.sdk.select.chosen_devices import ChosenDevices, find_devices
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.build.artifacts import KernelRecipe
+from halide_autotune.targets.build.executable import BuildTools
+from halide_autotune.targets.build.kernel_sources import KernelSources
+from halide_autotune.targets.cuda.ptxas import find_ptxas
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
 
 Progress = Callable[[str], None]
 

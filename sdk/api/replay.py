@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest
-from autotune_loop.report.replay import replay as replay_request
-from autotune_loop.specification.options import RunOptions
-from sdk.select.named_weights import find_weights
-from sdk.settings import Settings, read_settings
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
-from targets.values.options import check_options
+from halide_autotune.autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest
+from halide_autotune.autotune_loop.report.replay import replay as replay_request
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.select.named_weights import find_weights
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.options import check_options
 
 
 def replay(

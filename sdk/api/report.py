@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from autotune_loop.measure.func_comparison import ProfiledSchedule
-from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
-from autotune_loop.report.run_page import PageOptions, print_page
-from autotune_loop.shipping.confirmation import compare_funcs_of_run
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.shipping.run_winners import read_run_winners
-from autotune_loop.specification.options import DeviceOptions
-from sdk.project.preparation import open_workbench
-from sdk.select.trial_place import open_trial_place
-from sdk.settings import Settings, read_settings
-from targets.errors import RunFolderError, os_error_as
-from targets.process.atomic_write import write_atomically
+from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
+from halide_autotune.autotune_loop.shipping.confirmation import compare_funcs_of_run
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.project.preparation import open_workbench
+from halide_autotune.sdk.select.trial_place import open_trial_place
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.errors import RunFolderError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
 
 
 def report(

@@ -7,24 +7,28 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autotune_loop.cost_model.process.model_process import tensorflow_environment
-from autotune_loop.cost_model.training import train
-from autotune_loop.cost_model.training_report import TrainingReport
-from autotune_loop.cost_model.weights_evaluation import WeightsScore
-from autotune_loop.events import Listener, Notice, ignore
-from autotune_loop.specification.options import LearnOptions
-from autotune_loop.store.recorded_samples import RecordedSamples, load_recorded_samples, recorded_network
-from sdk.output import silent_stderr
-from sdk.select.named_weights import find_weights
-from sdk.settings import Settings, export_variables, read_settings
-from targets.errors import UsageError, WeightsError
-from targets.halide_install import find_halide_install
-from targets.profile.loader import load_profile
-from targets.profile.profile import BASELINE_WEIGHTS
-from targets.values.options import check_options
-from weights.lineage import Lineage, Training, write_lineage
-from weights.network import Network
-from weights.weights_file import weights_sha256, write_weights
+from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
+from halide_autotune.autotune_loop.cost_model.training import train
+from halide_autotune.autotune_loop.cost_model.training_report import TrainingReport
+from halide_autotune.autotune_loop.cost_model.weights_evaluation import WeightsScore
+from halide_autotune.autotune_loop.events import Listener, Notice, ignore
+from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.store.recorded_samples import (
+    RecordedSamples,
+    load_recorded_samples,
+    recorded_network,
+)
+from halide_autotune.sdk.output import silent_stderr
+from halide_autotune.sdk.select.named_weights import find_weights
+from halide_autotune.sdk.settings import Settings, export_variables, read_settings
+from halide_autotune.targets.errors import UsageError, WeightsError
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS
+from halide_autotune.targets.values.options import check_options
+from halide_autotune.weights.lineage import Lineage, Training, write_lineage
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import weights_sha256, write_weights
 
 
 def retrain(
@@ -131,7 +135,7 @@ def evaluate_weights(
             "The samples do not say how many cores they were timed on.", next_step="Give it with --parallelism."
         )
     _prepare_tensorflow(recorded, progress)
-    from autotune_loop.cost_model.weights_evaluation import evaluate_weights as score
+    from halide_autotune.autotune_loop.cost_model.weights_evaluation import evaluate_weights as score
 
     with silent_stderr():
         return score([(one.label, one.weights) for one in (*found, baseline)], recorded.samples, cores)

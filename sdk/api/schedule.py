@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.schedule.as_json import parse_json
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_shipped_schedule
-from autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
-from autotune_loop.schedule.show import ShowFormat, show_schedule
-from autotune_loop.specification.options import RunOptions
-from sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
-from sdk.project.preparation import open_named_generator, open_workbench
-from sdk.settings import Settings, read_settings
-from targets.errors import GeneratorError
-from targets.pipeline.inspection import Inspected
-from targets.profile.loader import HOST, load_profile
-from targets.profile.target_features import with_target_features
-from targets.schedule.header import read_schedule as read_header
-from targets.schedule.pipeline_schedule import read_pipeline
+from halide_autotune.autotune_loop.schedule.as_json import parse_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_shipped_schedule
+from halide_autotune.autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
+from halide_autotune.autotune_loop.schedule.show import ShowFormat, show_schedule
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
+from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.profile.loader import HOST, load_profile
+from halide_autotune.targets.profile.target_features import with_target_features
+from halide_autotune.targets.schedule.header import read_schedule as read_header
+from halide_autotune.targets.schedule.pipeline_schedule import read_pipeline
 
 
 def own_schedule(

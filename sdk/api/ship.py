@@ -6,30 +6,40 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.shipping.check_folder import CheckedFolder
-from autotune_loop.shipping.check_folder import check_folder as check
-from autotune_loop.shipping.confirmation import TrialPlace, confirm_winner
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.proven_schedule import ProvenSchedule
-from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.shipping.run_winner import RunWinner
-from autotune_loop.shipping.run_winners import read_run_winners
-from autotune_loop.shipping.ship_manifest import ShipManifest
-from autotune_loop.shipping.ship_runs import ShipRequest, allow_unconfirmed, require_confirmed, ship_runs
-from autotune_loop.shipping.sizes.request import parse_accepted_size
-from autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
-from autotune_loop.store.run_record import read_run_record
-from sdk.options.ship_options import ShipOptions
-from sdk.output import sdk_version
-from sdk.project.preparation import Workbench, named_generator, open_workbench
-from sdk.select.trial_place import open_trial_place
-from sdk.settings import Settings, read_settings
-from targets.errors import UsageError
-from targets.generator.program import GeneratorProgram
-from targets.generator.reference import GeneratorKind, GeneratorReference, parse_generator, parse_parameters
-from targets.hexagon.sdk import HEXAGON_SDK_OPTION
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.options import check_options, with_whole_paths
+from halide_autotune.autotune_loop.shipping.check_folder import CheckedFolder
+from halide_autotune.autotune_loop.shipping.check_folder import check_folder as check
+from halide_autotune.autotune_loop.shipping.confirmation import TrialPlace, confirm_winner
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.proven_schedule import ProvenSchedule
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
+from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
+from halide_autotune.autotune_loop.shipping.ship_manifest import ShipManifest
+from halide_autotune.autotune_loop.shipping.ship_runs import (
+    ShipRequest,
+    allow_unconfirmed,
+    require_confirmed,
+    ship_runs,
+)
+from halide_autotune.autotune_loop.shipping.sizes.request import parse_accepted_size
+from halide_autotune.autotune_loop.shipping.sizes.trial import TriedSizes, try_sizes
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk.options.ship_options import ShipOptions
+from halide_autotune.sdk.output import sdk_version
+from halide_autotune.sdk.project.preparation import Workbench, named_generator, open_workbench
+from halide_autotune.sdk.select.trial_place import open_trial_place
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.reference import (
+    GeneratorKind,
+    GeneratorReference,
+    parse_generator,
+    parse_parameters,
+)
+from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_OPTION
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.options import check_options, with_whole_paths
 
 
 def ship(

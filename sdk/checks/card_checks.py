@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
-from devices.device import Clock, Device
-from sdk.checks.check import Check, try_check
-from sdk.settings import Settings
-from targets.cuda.ptxas import INSTALL_HINT, find_ptxas, ptxas_version
-from targets.profile.profile import TargetProfile
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.sdk.checks.check import Check, try_check
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.cuda.ptxas import INSTALL_HINT, find_ptxas, ptxas_version
+from halide_autotune.targets.profile.profile import TargetProfile
 
 _DRIVERS = ("libcuda.so.1", "libcuda.so")
 
@@ -19,7 +19,7 @@ def check_local_card(profile: TargetProfile, settings: Settings) -> Check:
     if not any(_loads(name) for name in _DRIVERS):
         fix = "Install NVIDIA's driver, or choose a machine with a card: --device NAME."
         return Check("card", False, "there is no CUDA driver (libcuda.so)", fix)
-    from sdk.select.card_choice import card_of
+    from halide_autotune.sdk.select.card_choice import card_of
 
     def describe() -> str:
         here = Device("local", "local", profile.name, Clock.WALL, 1, uses_host_cores=True)

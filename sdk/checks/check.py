@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from targets.errors import SdkError
+from halide_autotune.targets.errors import SdkError
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
-from devices.health.probe import DeviceSense
-from devices.inventory.inventory import InventoryDevice
-from sdk.checks.check import Check
-from sdk.display.quantities import short_duration_text
-from sdk.inventory.device_access import ReachedDevice
-from sdk.inventory.device_facts import cores_text
-from targets.errors import SdkError
+from halide_autotune.devices.health.probe import DeviceSense
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.sdk.checks.check import Check
+from halide_autotune.sdk.display.quantities import short_duration_text
+from halide_autotune.sdk.inventory.device_access import ReachedDevice
+from halide_autotune.sdk.inventory.device_facts import cores_text
+from halide_autotune.targets.errors import SdkError
 
 SMALLEST_FREE_BYTES = 256 * 1024**2
 HIGHEST_CELSIUS = 75.0

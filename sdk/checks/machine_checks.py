@@ -13,24 +13,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from devices.health.probe import DeviceProbe
-from sdk.checks.card_checks import check_assembler, check_local_card
-from sdk.checks.check import Check, try_check
-from sdk.display.quantities import count_text
-from sdk.inventory.lookup import open_inventory
-from sdk.select.device_choice import device_profile
-from sdk.settings import Settings
-from targets.errors import SdkError, ToolchainError
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.hexagon.runners import open_hexagon_device_runner
-from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
-from targets.hexagon.toolchain import compiler_words
-from targets.profile.halide_target import parse_halide_target
-from targets.profile.host_probe import host_halide_target, lacking_features, probe_host
-from targets.profile.profile import EmulatorChoice, ProfileListing, TargetProfile
-from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
-from targets.toolchain.host_cpp_compiler import CPP_COMPILERS
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.devices.health.probe import DeviceProbe
+from halide_autotune.sdk.checks.card_checks import check_assembler, check_local_card
+from halide_autotune.sdk.checks.check import Check, try_check
+from halide_autotune.sdk.display.quantities import count_text
+from halide_autotune.sdk.inventory.lookup import open_inventory
+from halide_autotune.sdk.select.device_choice import device_profile
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import SdkError, ToolchainError
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.hexagon.runners import open_hexagon_device_runner
+from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
+from halide_autotune.targets.hexagon.toolchain import compiler_words
+from halide_autotune.targets.profile.halide_target import parse_halide_target
+from halide_autotune.targets.profile.host_probe import host_halide_target, lacking_features, probe_host
+from halide_autotune.targets.profile.profile import EmulatorChoice, ProfileListing, TargetProfile
+from halide_autotune.targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
+from halide_autotune.targets.toolchain.host_cpp_compiler import CPP_COMPILERS
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 
 SMALLEST_FREE_DISK_BYTES = 2 * 1024**3
 SMALLEST_FREE_MEMORY_BYTES = 2 * 1024**3

@@ -10,27 +10,27 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from autotune_loop.candidate import Measured
-from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
-from autotune_loop.report.run_account import RunAccount, read_account
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.specification.tuning_task import (
+from halide_autotune.autotune_loop.candidate import Measured
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from halide_autotune.autotune_loop.report.run_account import RunAccount, read_account
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.specification.tuning_task import (
     PARAMETERS_SUFFIX,
     published_names,
     published_paths,
     sample_file_name,
 )
-from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.published import newest_published
-from autotune_loop.store.read_database import read_database
-from autotune_loop.store.sample_file import read_sample
-from sdk.checks.check import Check, try_check
-from sdk.display.quantities import count_text
-from targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
-from targets.process.content_cache import file_sha256
-from targets.schedule.header import read_schedule
-from weights.network import Network
-from weights.weights_file import read_weights, weights_sha256
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.autotune_loop.store.published import newest_published
+from halide_autotune.autotune_loop.store.read_database import read_database
+from halide_autotune.autotune_loop.store.sample_file import read_sample
+from halide_autotune.sdk.checks.check import Check, try_check
+from halide_autotune.sdk.display.quantities import count_text
+from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.schedule.header import read_schedule
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import read_weights, weights_sha256
 
 # A `.sample` has its time in 32 bits.
 _ROUNDING = 1e-6

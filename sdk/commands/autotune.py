@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from autotune_loop.specification.options import RunOptions
-from sdk.options.autotune_options import CommandOptions, GeneratorOptions
-from sdk.options.with_options import Takes, with_options
-from sdk.project.file import find_project
-from sdk.service.interrupts import stop_on_interrupt
-from targets.errors import DeviceError, GeneratorError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.options.autotune_options import CommandOptions, GeneratorOptions
+from halide_autotune.sdk.options.with_options import Takes, with_options
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.sdk.service.interrupts import stop_on_interrupt
+from halide_autotune.targets.errors import DeviceError, GeneratorError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
-    from autotune_loop.run.result import TuneResult
+    from halide_autotune.autotune_loop.run.result import TuneResult
 
 _INTERRUPTED = 130
 _Tune: TypeAlias = "Callable[..., TuneResult]"
@@ -38,13 +38,13 @@ def autotune(typed: Annotated[Mapping[str, Any], Takes(GeneratorOptions, RunOpti
 
 def _run(values: Mapping[str, object], command: CommandOptions) -> None:
     if command.replay is not None:
-        from sdk.commands.autotune_replay import run_replay
+        from halide_autotune.sdk.commands.autotune_replay import run_replay
 
         run_replay(values, command, command.replay)
         return
-    from autotune_loop.run.result import Outcome
-    from sdk.commands.autotune_follow_up import follow_up
-    from sdk.display.display import STOPPING, GuardedDisplay, choose_display
+    from halide_autotune.autotune_loop.run.result import Outcome
+    from halide_autotune.sdk.commands.autotune_follow_up import follow_up
+    from halide_autotune.sdk.display.display import STOPPING, GuardedDisplay, choose_display
 
     tune = _prepare(values, command)
     display = choose_display(as_json=command.as_json, quiet=command.quiet, plain=command.plain)
@@ -75,9 +75,9 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
 
 def _prepare(values: Mapping[str, object], command: CommandOptions) -> _Tune:
     """Check what is asked; returns what does it."""
-    from sdk.api import autotune as api
-    from sdk.options.autotune_options import given_generators, run_options
-    from sdk.options.resume_options import resumed_folder
+    from halide_autotune.sdk.api import autotune as api
+    from halide_autotune.sdk.options.autotune_options import given_generators, run_options
+    from halide_autotune.sdk.options.resume_options import resumed_folder
 
     project = find_project(Path.cwd())
     if command.resume:

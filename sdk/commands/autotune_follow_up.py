@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 
-from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
-from autotune_loop.specification.options import DeviceOptions
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.store.run_record import read_run_record
-from sdk.display.display import RESUME_IT, FollowUp
-from sdk.output import shown_path
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.options import differing_options, value_at
+from halide_autotune.autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk.display.display import RESUME_IT, FollowUp
+from halide_autotune.sdk.output import shown_path
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.options import differing_options, value_at
 
 
 def follow_up(result: TuneResult) -> FollowUp:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from sdk.display.quantities import count_text, duration_text, time_text
-from sdk.options.autotune_options import CommandOptions
-from sdk.output import print_json, show_progress
-from sdk.project.file import find_project
-from sdk.service.interrupts import stop_on_interrupt
-from targets.errors import UsageError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.sdk.display.quantities import count_text, duration_text, time_text
+from halide_autotune.sdk.options.autotune_options import CommandOptions
+from halide_autotune.sdk.output import print_json, show_progress
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.sdk.service.interrupts import stop_on_interrupt
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
-    from autotune_loop.report.replay import Replay, ReplayedRound
+    from halide_autotune.autotune_loop.report.replay import Replay, ReplayedRound
 
 _NEAR_SHARES = (0.05, 0.01)
 
@@ -30,8 +30,8 @@ def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Pa
     Raises:
         SdkError: one of its children.
     """
-    from sdk.api.replay import replay
-    from sdk.options.autotune_options import run_options
+    from halide_autotune.sdk.api.replay import replay
+    from halide_autotune.sdk.options.autotune_options import run_options
 
     if values.get("generator"):
         raise UsageError("--replay takes its schedules from the run; leave the generator out.")

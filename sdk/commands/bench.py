@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from autotune_loop.specification.options import RunOptions
-from sdk.options.autotune_options import (
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.options.autotune_options import (
     CALLED_WITH,
     ONE_GENERATOR,
     GeneratorOptions,
     chosen_options,
     given_generator,
 )
-from sdk.options.bench_options import BenchOptions
-from sdk.options.shared_options import GeneratorArgument
-from sdk.options.with_options import Takes, with_options
-from sdk.output import make_console, plain_table, print_json, show_progress
-from sdk.project.file import find_project
-from targets.errors import UsageError
+from halide_autotune.sdk.options.bench_options import BenchOptions
+from halide_autotune.sdk.options.shared_options import GeneratorArgument
+from halide_autotune.sdk.options.with_options import Takes, with_options
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
-    from autotune_loop.measure.comparison import ComparedSchedule
-    from autotune_loop.measure.func_comparison import ProfiledSchedule
-    from autotune_loop.play_off.header_play_off import HeaderPlayOff
-    from devices.timing.measurement import ReshapedOutput
+    from halide_autotune.autotune_loop.measure.comparison import ComparedSchedule
+    from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule
+    from halide_autotune.autotune_loop.play_off.header_play_off import HeaderPlayOff
+    from halide_autotune.devices.timing.measurement import ReshapedOutput
 
 _TAKEN = (
     *CALLED_WITH,
@@ -50,7 +50,7 @@ def bench(
 
     Example: sdk bench blur.cpp --target host --schedule adams2019 --schedule best.blur.schedule.h --play-off
     """
-    from sdk.api import bench as api
+    from halide_autotune.sdk.api import bench as api
 
     if command.by_func and command.play_off:
         raise UsageError("--by-func and --play-off do not go together.", next_step="Give one of them.")
@@ -149,7 +149,7 @@ def _row(result: ComparedSchedule, first_ms: float | None) -> list[str]:
 
 def _show_funcs(profiled: Sequence[ProfiledSchedule], as_json: bool) -> None:
     """Print what each Func takes; the exit code is 1 if a schedule failed."""
-    from sdk.display.func_table import func_times_as_json, print_func_table
+    from halide_autotune.sdk.display.func_table import func_times_as_json, print_func_table
 
     if as_json:
         print_json(func_times_as_json(profiled))
@@ -195,7 +195,7 @@ def _play_off_fields(result: HeaderPlayOff) -> dict[str, object]:
 
 
 def _print_times(result: HeaderPlayOff) -> None:
-    from devices.device import Clock
+    from halide_autotune.devices.device import Clock
 
     label = Clock(result.clock).label if result.clock else ""
     numbers = ("median ms", "fastest to slowest", "turns")

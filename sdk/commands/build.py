@@ -8,19 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from autotune_loop.specification.options import RunOptions
-from sdk.options.autotune_options import (
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.options.autotune_options import (
     CALLED_WITH,
     ONE_GENERATOR,
     GeneratorOptions,
     chosen_options,
     given_generator,
 )
-from sdk.options.bench_options import BuildOptions
-from sdk.options.shared_options import GeneratorArgument
-from sdk.options.with_options import Takes, with_options
-from sdk.output import print_json, show_progress
-from sdk.project.file import find_project
+from halide_autotune.sdk.options.bench_options import BuildOptions
+from halide_autotune.sdk.options.shared_options import GeneratorArgument
+from halide_autotune.sdk.options.with_options import Takes, with_options
+from halide_autotune.sdk.output import print_json, show_progress
+from halide_autotune.sdk.project.file import find_project
 
 _TAKEN = ("target", "target_features", "hexagon_sdk_root", "parallelism", *CALLED_WITH)
 
@@ -38,7 +38,7 @@ def build(
 
     Example: sdk build blur.cpp --target arm64 --schedule best.blur.schedule.h -o build
     """
-    from sdk.api.build import build as build_files
+    from halide_autotune.sdk.api.build import build as build_files
 
     project = find_project(Path.cwd())
     named = given_generator(generator, typed, project)

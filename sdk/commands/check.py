@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.check_options import CheckOptions
-from sdk.options.shared_options import JsonOption, ParameterOption
-from sdk.options.with_options import with_options
-from sdk.output import make_console, plain_table, print_json, show_progress
-from targets.errors import SdkError, os_error_as
+from halide_autotune.sdk.options.check_options import CheckOptions
+from halide_autotune.sdk.options.shared_options import JsonOption, ParameterOption
+from halide_autotune.sdk.options.with_options import with_options
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+from halide_autotune.targets.errors import SdkError, os_error_as
 
 if TYPE_CHECKING:
-    from autotune_loop.shipping.gate.checked_schedule import GateResult
+    from halide_autotune.autotune_loop.shipping.gate.checked_schedule import GateResult
 
 _REPORTS = "Reports"
 
@@ -41,9 +41,9 @@ def check(
 
     Example: sdk check schedules --generator blur.cpp --device pi5 --fail-if-slower 5%
     """
-    from autotune_loop.shipping.gate.reports import junit_xml
-    from autotune_loop.shipping.gate.reports import markdown as as_markdown
-    from sdk.api.check import check_schedules
+    from halide_autotune.autotune_loop.shipping.gate.reports import junit_xml
+    from halide_autotune.autotune_loop.shipping.gate.reports import markdown as as_markdown
+    from halide_autotune.sdk.api.check import check_schedules
 
     for path in filter(None, (junit, markdown)):
         _write(path, "")  # a report that cannot be written is known before anything is timed
@@ -67,7 +67,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _print(folder: Path, result: GateResult) -> None:
-    from autotune_loop.shipping.gate.reports import figures
+    from halide_autotune.autotune_loop.shipping.gate.reports import figures
 
     numbers = ("times as fast as the default", "when shipped", "time")
     table = plain_table("schedule", "target", "device", "result", *numbers, numbers=numbers)

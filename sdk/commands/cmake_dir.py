@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sdk.options.shared_options import JsonOption
-from sdk.output import print_json
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import print_json
 
 
 def cmake_dir(
@@ -21,7 +21,7 @@ def cmake_dir(
 
     Example: cmake -S . -B build -DHalideAutotune_DIR="$(sdk cmake-dir)"
     """
-    from targets.halide_install import find_halide_install
+    from halide_autotune.targets.halide_install import find_halide_install
 
     own = Path(__file__).parents[1] / "cmake_package"
     if as_json:

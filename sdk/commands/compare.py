@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.display.quantities import clock_text, time_text
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, plain_table, print_json
-from targets.errors import UsageError
+from halide_autotune.sdk.display.quantities import clock_text, time_text
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import make_console, plain_table, print_json
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
-    from autotune_loop.report.comparison import Comparison
+    from halide_autotune.autotune_loop.report.comparison import Comparison
 
 _HEADER = ".schedule.h"
 # Of a setting, in a table; the page and the JSON have all of it.
@@ -38,7 +38,7 @@ def compare(
 
     Example: sdk compare tuned/blur-arm64-1 tuned/blur-arm64-2 -o compare.html
     """
-    from sdk.api.compare import compare as compare_runs
+    from halide_autotune.sdk.api.compare import compare as compare_runs
 
     headers = [path for path in runs if path.name.endswith(_HEADER)]
     if headers:
@@ -57,8 +57,8 @@ def compare(
 
 
 def _compare_headers(headers: list[Path], output: Path | None, as_json: bool) -> None:
-    from autotune_loop.report.comparison import loops_difference, shown_loops
-    from targets.schedule.header import read_schedule
+    from halide_autotune.autotune_loop.report.comparison import loops_difference, shown_loops
+    from halide_autotune.targets.schedule.header import read_schedule
 
     if output is not None:
         raise UsageError("A page is of runs.", next_step="Leave -o out.")
@@ -70,8 +70,8 @@ def _compare_headers(headers: list[Path], output: Path | None, as_json: bool) ->
 
 
 def _print(comparison: Comparison, *, loops: bool) -> None:
-    from autotune_loop.report.comparison import loops_difference
-    from devices.device import Clock
+    from halide_autotune.autotune_loop.report.comparison import loops_difference
+    from halide_autotune.devices.device import Clock
 
     console = make_console()
     console.print(comparison.name, style="bold")

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, plain_table, print_json
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import make_console, plain_table, print_json
 
 group = typer.Typer(name="config", help="Which options a run would have in this folder, and where each comes from.")
 _DEFAULT = "default"
@@ -34,7 +34,7 @@ def show(
 
     Example: sdk config show --target arm64
     """
-    from sdk.project.file import FILE_NAME, find_project
+    from halide_autotune.sdk.project.file import FILE_NAME, find_project
 
     project = find_project(Path.cwd())
     file = project.folder / FILE_NAME
@@ -54,10 +54,10 @@ def show(
 
 def _options(project: Any, target: str | None, file: str) -> list[dict[str, object]]:
     """A row for each option of a run: its flag, its value, and what sets it."""
-    from autotune_loop.specification.options import RunOptions
-    from sdk.options.autotune_options import project_values, run_options, target_of
-    from targets.values.options import options_of, value_at
-    from targets.values.records import plain
+    from halide_autotune.autotune_loop.specification.options import RunOptions
+    from halide_autotune.sdk.options.autotune_options import project_values, run_options, target_of
+    from halide_autotune.targets.values.options import options_of, value_at
+    from halide_autotune.targets.values.records import plain
 
     typed = {} if target is None else {"target": target}
     asked = run_options(typed, project)
@@ -73,9 +73,9 @@ def _options(project: Any, target: str | None, file: str) -> list[dict[str, obje
 
 def _folders() -> list[dict[str, object]]:
     """Where the SDK keeps files and looks for others' tools, with the variable that says so."""
-    from sdk.settings import read_settings, variables_set
-    from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
-    from targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
+    from halide_autotune.sdk.settings import read_settings, variables_set
+    from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
+    from halide_autotune.targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
 
     settings, given = read_settings(), variables_set()
     kinds = (

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune_loop.specification.options import DeviceOptions
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import HexagonSdkOption, JsonOption, declared
-from sdk.output import make_console, plain_table, print_json, show_progress
-from sdk.settings import read_settings
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import HexagonSdkOption, JsonOption, declared
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from devices.health.probe import DeviceProbe
-    from sdk.checks.check import Check
-    from sdk.settings import Settings
+    from halide_autotune.devices.health.probe import DeviceProbe
+    from halide_autotune.sdk.checks.check import Check
+    from halide_autotune.sdk.settings import Settings
 
 
 def doctor(
@@ -68,16 +68,16 @@ def doctor(
 
 
 def _run_checks(folder: Path) -> list[Check]:
-    from sdk.checks.run_checks import check_run
+    from halide_autotune.sdk.checks.run_checks import check_run
 
     with show_progress(f"Checking {folder}"):
         return check_run(folder)
 
 
 def _machine_checks(target: str | None, hexagon_sdk_root: Path | None, device: str | None) -> list[Check]:
-    from sdk.checks.machine_checks import check_machine
-    from targets.profile.loader import list_profiles, load_profile
-    from targets.profile.profile import ProfileListing
+    from halide_autotune.sdk.checks.machine_checks import check_machine
+    from halide_autotune.targets.profile.loader import list_profiles, load_profile
+    from halide_autotune.targets.profile.profile import ProfileListing
 
     settings = read_settings()
     if hexagon_sdk_root is not None:
@@ -94,9 +94,9 @@ def _machine_checks(target: str | None, hexagon_sdk_root: Path | None, device: s
 
 
 def _dsp_checks(name: str, settings: Settings) -> Iterator[Check]:
-    from sdk.checks.machine_checks import check_dsp
-    from sdk.inventory.device_access import reach_device
-    from sdk.inventory.lookup import open_inventory
+    from halide_autotune.sdk.checks.machine_checks import check_dsp
+    from halide_autotune.sdk.inventory.device_access import reach_device
+    from halide_autotune.sdk.inventory.lookup import open_inventory
 
     device = open_inventory(None, settings).find(name)
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.display.quantities import count_text, time_text
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, plain_table, print_json, show_progress
-from targets.errors import UsageError
+from halide_autotune.sdk.display.quantities import count_text, time_text
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
-    from autotune_loop.candidate import Measured
-    from autotune_loop.report.recorded_run import RecordedRun
-    from autotune_loop.report.run_page import PageOptions
-    from autotune_loop.store.published import Published
-    from autotune_loop.store.size_schedules import SizeSchedule
+    from halide_autotune.autotune_loop.candidate import Measured
+    from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
+    from halide_autotune.autotune_loop.report.run_page import PageOptions
+    from halide_autotune.autotune_loop.store.published import Published
+    from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
 
 _FASTEST_SHOWN = 5
 
@@ -54,8 +54,8 @@ def report(
 
     Example: sdk report tuned/blur-arm64-1 --line "by hand=5.6"
     """
-    from autotune_loop.report.run_page import PageOptions
-    from sdk.project.run_folders import latest_run_folder
+    from halide_autotune.autotune_loop.report.run_page import PageOptions
+    from halide_autotune.sdk.project.run_folders import latest_run_folder
 
     if serve and (output is not None or by_func):
         option = "--output" if output is not None else "--by-func"
@@ -83,7 +83,7 @@ def _lines_ms(texts: list[str]) -> dict[str, float]:
 
 
 def _serve(folder: Path, options: PageOptions, port: int) -> None:
-    from sdk.service.report_server import ReportServer
+    from halide_autotune.sdk.service.report_server import ReportServer
 
     server = ReportServer(folder, options, port)
     typer.echo(f"Serving {folder} at {server.address}, on this machine alone. Press Ctrl-C to stop.")
@@ -91,9 +91,9 @@ def _serve(folder: Path, options: PageOptions, port: int) -> None:
 
 
 def _write(folder: Path, output: Path | None, options: PageOptions, *, by_func: bool, as_json: bool) -> None:
-    from autotune_loop.report.recorded_run import read_recorded_run
-    from sdk.api.report import run_func_times, write_report
-    from sdk.display.func_table import func_times_as_json, print_func_table
+    from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+    from halide_autotune.sdk.api.report import run_func_times, write_report
+    from halide_autotune.sdk.display.func_table import func_times_as_json, print_func_table
 
     with show_progress("drawing", quiet=as_json) as progress:
         found = read_recorded_run(folder)
@@ -111,9 +111,9 @@ def _write(folder: Path, output: Path | None, options: PageOptions, *, by_func: 
 
 
 def _as_dict(run: RecordedRun) -> dict[str, object]:
-    from autotune_loop.report.found_by import ancestors, techniques
-    from autotune_loop.report.run_figures import correlation_by_round
-    from autotune_loop.specification.tuning_task import generator_names
+    from halide_autotune.autotune_loop.report.found_by import ancestors, techniques
+    from halide_autotune.autotune_loop.report.run_figures import correlation_by_round
+    from halide_autotune.autotune_loop.specification.tuning_task import generator_names
 
     return {
         "run": str(run.folder),
@@ -141,7 +141,7 @@ def _as_dict(run: RecordedRun) -> dict[str, object]:
 
 
 def _published(run: RecordedRun, task_index: int) -> Published:
-    from autotune_loop.store.published import NOTHING
+    from halide_autotune.autotune_loop.store.published import NOTHING
 
     return run.headers[task_index].published if task_index in run.headers else NOTHING
 
@@ -162,13 +162,13 @@ def _by_kind(run: RecordedRun) -> dict[str, int]:
 
 
 def _print_tables(run: RecordedRun) -> None:
-    from autotune_loop.candidate import found_by
-    from autotune_loop.parameters.space import set_text
-    from autotune_loop.report.run_figures import correlation_by_round
-    from autotune_loop.specification.tuning_task import generator_names
-    from autotune_loop.store.published import NOTHING
-    from devices.device import Clock
-    from sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
+    from halide_autotune.autotune_loop.candidate import found_by
+    from halide_autotune.autotune_loop.parameters.space import set_text
+    from halide_autotune.autotune_loop.report.run_figures import correlation_by_round
+    from halide_autotune.autotune_loop.specification.tuning_task import generator_names
+    from halide_autotune.autotune_loop.store.published import NOTHING
+    from halide_autotune.devices.device import Clock
+    from halide_autotune.sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
 
     console = make_console()
     clock = Clock(run.clock)

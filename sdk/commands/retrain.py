@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from autotune_loop.specification.options import DeviceOptions, LearnOptions
-from sdk.display.quantities import count_text
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import JsonOption, declared
-from sdk.options.with_options import with_options
-from sdk.output import print_json, show_progress
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.specification.options import DeviceOptions, LearnOptions
+from halide_autotune.sdk.display.quantities import count_text
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import JsonOption, declared
+from halide_autotune.sdk.options.with_options import with_options
+from halide_autotune.sdk.output import print_json, show_progress
+from halide_autotune.targets.errors import UsageError
 
 
 @with_options
@@ -41,9 +41,9 @@ def retrain(
 
     Example: sdk retrain tuned/blur-arm64-1 tuned/harris-arm64-1 --target arm64 -o board.weights
     """
-    from autotune_loop.cost_model.training_report import report_fields
-    from autotune_loop.events import Event, Notice
-    from sdk.api.retrain import retrain as train_from_runs
+    from halide_autotune.autotune_loop.cost_model.training_report import report_fields
+    from halide_autotune.autotune_loop.events import Event, Notice
+    from halide_autotune.sdk.api.retrain import retrain as train_from_runs
 
     if output.suffix != ".weights":
         raise UsageError(f"{output}: the name must end in .weights, or Halide does not read it.")

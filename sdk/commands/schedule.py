@@ -9,12 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from autotune_loop.schedule.show import ShowFormat
-from autotune_loop.specification.options import RunOptions
-from sdk.options.autotune_options import ONE_GENERATOR, GeneratorOptions, chosen_options, given_generator
-from sdk.options.with_options import Takes, with_options
-from sdk.project.file import find_project
-from targets.values.options import Option
+from halide_autotune.autotune_loop.schedule.show import ShowFormat
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.options.autotune_options import (
+    ONE_GENERATOR,
+    GeneratorOptions,
+    chosen_options,
+    given_generator,
+)
+from halide_autotune.sdk.options.with_options import Takes, with_options
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.targets.values.options import Option
 
 group = typer.Typer(name="schedule", help="Show schedules: a header's, or what a generator's author wrote.")
 _TAKEN = ("target", "target_features")
@@ -49,7 +54,7 @@ def show(
 
     Example: sdk schedule show blur.cpp --format cpp
     """
-    from sdk.api.schedule import own_schedule, shown_schedule
+    from halide_autotune.sdk.api.schedule import own_schedule, shown_schedule
 
     if schedule is not None and schedule.endswith(_SUFFIXES):
         typer.echo(shown_schedule(Path(schedule), command.format), nl=False)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import JsonOption, ParameterOption
-from sdk.options.ship_options import ShipOptions
-from sdk.options.with_options import with_options
-from sdk.output import print_json, show_progress
-from targets.errors import UsageError
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import JsonOption, ParameterOption
+from halide_autotune.sdk.options.ship_options import ShipOptions
+from halide_autotune.sdk.options.with_options import with_options
+from halide_autotune.sdk.output import print_json, show_progress
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
-    from autotune_loop.shipping.check_folder import CheckedFolder
-    from autotune_loop.shipping.ship_manifest import ShipManifest
+    from halide_autotune.autotune_loop.shipping.check_folder import CheckedFolder
+    from halide_autotune.autotune_loop.shipping.ship_manifest import ShipManifest
 
 
 @with_options
@@ -44,7 +44,7 @@ def ship(
 
     In CI: sdk ship --check schedules --generator blur.cpp
     """
-    from sdk.api.ship import ship as ship_runs
+    from halide_autotune.sdk.api.ship import ship as ship_runs
 
     if check:
         if len(folders) != 1 or output is not None:
@@ -70,10 +70,10 @@ def ship(
 
 
 def _show(runs: list[Path]) -> None:
-    from autotune_loop.parameters.space import set_text
-    from autotune_loop.schedule.print_loops import print_loops
-    from autotune_loop.shipping.run_schedule import RunSchedule
-    from autotune_loop.shipping.run_winners import read_run_winners
+    from halide_autotune.autotune_loop.parameters.space import set_text
+    from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+    from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+    from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
 
     for folder in runs:
         for run in read_run_winners(folder):
@@ -81,7 +81,7 @@ def _show(runs: list[Path]) -> None:
 
 
 def _print_shipped(output: Path, manifest: ShipManifest) -> None:
-    from autotune_loop.parameters.space import set_text
+    from halide_autotune.autotune_loop.parameters.space import set_text
 
     for schedule in manifest.schedules:
         _print_facts(schedule.name, schedule.provenance, "schedule", schedule.for_size)
@@ -103,7 +103,7 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
 
 
 def _print_facts(name: str, facts: Mapping[str, Any], what: str, for_size: str = "") -> None:
-    from devices.device import Clock
+    from halide_autotune.devices.device import Clock
 
     clock = Clock.label_of(str(facts["clock"]))
     default = "" if facts["default_ms"] is None else f", the default {what} {facts['default_ms']:.4g} ms"
@@ -116,7 +116,7 @@ def _print_facts(name: str, facts: Mapping[str, Any], what: str, for_size: str =
 
 
 def _check(folder: Path, options: ShipOptions, parameters: list[str], as_json: bool) -> None:
-    from sdk.api.ship import check_shipped
+    from halide_autotune.sdk.api.ship import check_shipped
 
     with show_progress("checking", quiet=as_json) as progress:
         checked = check_shipped(

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, plain_table, print_fields, print_json
-from sdk.settings import read_settings
-from targets.errors import ToolchainError
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import make_console, plain_table, print_fields, print_json
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.errors import ToolchainError
 
 if TYPE_CHECKING:
-    from sdk.settings import Settings
-    from targets.profile.profile import ProfileListing, TargetProfile
+    from halide_autotune.sdk.settings import Settings
+    from halide_autotune.targets.profile.profile import ProfileListing, TargetProfile
 
 
 group = typer.Typer(name="targets")
@@ -29,7 +29,7 @@ def targets(context: typer.Context, as_json: JsonOption = False) -> None:
     context.obj = as_json
     if context.invoked_subcommand is not None:
         return
-    from targets.profile.loader import list_profiles
+    from halide_autotune.targets.profile.loader import list_profiles
 
     folder = read_settings().profile_folder
     listings = list_profiles(folder)
@@ -57,7 +57,7 @@ def show(
 
     Example: sdk targets show arm64
     """
-    from targets.profile.loader import load_profile
+    from halide_autotune.targets.profile.loader import load_profile
 
     settings = read_settings()
     profile = load_profile(name, settings.profile_folder)
@@ -70,10 +70,10 @@ def show(
 
 def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
     """Return what depends on this machine: the toolchain in use, or the card and the assembler."""
-    from targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains
+    from halide_autotune.targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains
 
     if profile.machine.gpu is not None:
-        from sdk.checks.card_checks import check_assembler, check_local_card
+        from halide_autotune.sdk.checks.card_checks import check_assembler, check_local_card
 
         return {"card_here": check_local_card(profile, settings).found, "ptxas": check_assembler(settings).found}
     if profile.toolchain.kind != ANDROID_KIND:

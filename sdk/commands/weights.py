@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune_loop.specification.options import DeviceOptions
-from sdk.display.quantities import count_text, share_text
-from sdk.options.completion import COMPLETIONS
-from sdk.options.shared_options import JsonOption, declared
-from sdk.output import make_console, plain_table, print_json, show_progress
-from sdk.settings import read_settings
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.display.quantities import count_text, share_text
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.shared_options import JsonOption, declared
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
-    from autotune_loop.cost_model.weights_evaluation import WeightsScore
-    from weights.lineage import Lineage, Training
-    from weights.registry import RegisteredWeights
+    from halide_autotune.autotune_loop.cost_model.weights_evaluation import WeightsScore
+    from halide_autotune.weights.lineage import Lineage, Training
+    from halide_autotune.weights.registry import RegisteredWeights
 
 _DIGITS_OF_HASH = 12
 group = typer.Typer(name="weights")
@@ -51,7 +51,7 @@ def list_(context: typer.Context, as_json: JsonOption = False) -> None:
 
     Example: sdk weights list
     """
-    from sdk.select.named_weights import open_registry
+    from halide_autotune.sdk.select.named_weights import open_registry
 
     registry = open_registry(read_settings())
     sound, damaged = registry.entries()
@@ -70,7 +70,7 @@ def list_(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 def _print_entries(entries: list[RegisteredWeights]) -> None:
-    from devices.device import Clock
+    from halide_autotune.devices.device import Clock
 
     console = make_console()
     if not entries:
@@ -99,7 +99,7 @@ def show(weights: _WeightsArgument, as_json: JsonOption = False) -> None:
 
     Example: sdk weights show x86-64
     """
-    from sdk.select.named_weights import find_weights
+    from halide_autotune.sdk.select.named_weights import find_weights
 
     found = find_weights(weights, read_settings())
     fields = {"name": found.label, "path": str(found.source), "sha256": found.sha256, "shipped": found.is_shipped}
@@ -117,8 +117,8 @@ def diff(first: _WeightsArgument, second: _WeightsArgument, as_json: JsonOption 
 
     Example: sdk weights diff baseline x86-64
     """
-    from sdk.select.named_weights import find_weights
-    from weights.arithmetic import relative_changes
+    from halide_autotune.sdk.select.named_weights import find_weights
+    from halide_autotune.weights.arithmetic import relative_changes
 
     settings = read_settings()
     one = find_weights(first, settings)
@@ -159,7 +159,7 @@ def lineage_facts(lineage: Lineage) -> dict[str, str]:
 
 
 def _timed_on(lineage: Lineage) -> str:
-    from devices.device import Clock
+    from halide_autotune.devices.device import Clock
 
     cores = count_text(lineage.parallelism, "core") if lineage.parallelism else ""
     clock = Clock.words_of(lineage.clock) if lineage.clock else ""
@@ -194,7 +194,7 @@ def evaluate(
 
     Example: sdk weights evaluate x86-64 --on tuned/blur-x86-64-1
     """
-    from sdk.api.retrain import evaluate_weights
+    from halide_autotune.sdk.api.retrain import evaluate_weights
 
     with show_progress("reading samples", quiet=as_json) as progress:
         scores = evaluate_weights(weights, runs, parallelism=parallelism, progress=progress)
@@ -247,11 +247,11 @@ def import_weights(
 
     Example: sdk weights import tuned/blur-arm64-1/samples/updated.weights --target arm64 --device pi4
     """
-    from sdk.select.named_weights import open_registry
-    from targets.profile.loader import load_profile
-    from weights.lineage import Lineage, read_lineage
-    from weights.registry import entry_name
-    from weights.weights_file import read_weights, weights_sha256
+    from halide_autotune.sdk.select.named_weights import open_registry
+    from halide_autotune.targets.profile.loader import load_profile
+    from halide_autotune.weights.lineage import Lineage, read_lineage
+    from halide_autotune.weights.registry import entry_name
+    from halide_autotune.weights.weights_file import read_weights, weights_sha256
 
     settings = read_settings()
     weights = read_weights(file)
@@ -279,9 +279,9 @@ def export_weights(
 
     Example: sdk weights export arm64@pi4 -o pi4.weights
     """
-    from sdk.select.named_weights import find_weights
-    from weights.lineage import write_lineage
-    from weights.weights_file import write_weights
+    from halide_autotune.sdk.select.named_weights import find_weights
+    from halide_autotune.weights.lineage import write_lineage
+    from halide_autotune.weights.weights_file import write_weights
 
     found = find_weights(weights, read_settings())
     write_weights(found.weights, output)

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping
 from typing import Protocol
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.run.result import TuneResult
-from targets.errors import SdkError, UsageError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.targets.errors import SdkError, UsageError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # Shown when the user has asked the run to end.
 STOPPING = Notice("stopping; press Ctrl-C again to stop at once")
@@ -43,17 +43,17 @@ def choose_display(*, as_json: bool, quiet: bool, plain: bool) -> Display:
         other = "--json" if as_json else "--quiet"
         raise UsageError(f"--plain and {other} exclude each other.", next_step="Leave one of them out.")
     if as_json:
-        from sdk.display.json_display import JsonDisplay
+        from halide_autotune.sdk.display.json_display import JsonDisplay
 
         return JsonDisplay(result_only=quiet)
     if not (plain or quiet) and sys.stdout.isatty():
-        from sdk.display.live_display import LiveDisplay
-        from sdk.output import make_console
+        from halide_autotune.sdk.display.live_display import LiveDisplay
+        from halide_autotune.sdk.output import make_console
 
         console = make_console()
         if not console.is_dumb_terminal:
             return LiveDisplay(console)
-    from sdk.display.plain_display import PlainDisplay
+    from halide_autotune.sdk.display.plain_display import PlainDisplay
 
     return PlainDisplay(quiet=quiet)
 

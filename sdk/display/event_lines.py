@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autotune_loop.events import (
+from halide_autotune.autotune_loop.events import (
     BatchDone,
     BestImproved,
     DeviceChanged,
@@ -14,11 +14,11 @@ from autotune_loop.events import (
     SampleFailed,
     Trained,
 )
-from autotune_loop.parameters.space import set_text
-from autotune_loop.store.published import timings_text
-from devices.device import Clock
-from sdk.display.quantities import count_text, duration_text, range_text, speed_up_text, time_text
-from sdk.display.run_progress import RunProgress
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.store.published import timings_text
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.display.quantities import count_text, duration_text, range_text, speed_up_text, time_text
+from halide_autotune.sdk.display.run_progress import RunProgress
 
 _TELLING_STAGE_S = 0.05
 

@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sdk.display.quantities import iso_text, moment_text, short_duration_text
-from sdk.output import plain_table
-from targets.values.records import plain
+from halide_autotune.sdk.display.quantities import iso_text, moment_text, short_duration_text
+from halide_autotune.sdk.output import plain_table
+from halide_autotune.targets.values.records import plain
 
 if TYPE_CHECKING:
-    from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState
+    from halide_autotune.autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState
 
 _FAILURES_SHOWN = 5
 # A measurement that is called by another name than a schedule's.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from autotune_loop.measure.func_comparison import FuncRow, FuncTable, ProfiledSchedule, func_tables
-from devices.timing.func_times import FuncTimes
-from sdk.output import make_console, plain_table
+from halide_autotune.autotune_loop.measure.func_comparison import FuncRow, FuncTable, ProfiledSchedule, func_tables
+from halide_autotune.devices.timing.func_times import FuncTimes
+from halide_autotune.sdk.output import make_console, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -6,9 +6,9 @@ import json
 import sys
 import threading
 
-from autotune_loop.events import Event, event_to_dict
-from autotune_loop.run.result import TuneResult
-from sdk.display.display import RESUME_IT, Display, FollowUp
+from halide_autotune.autotune_loop.events import Event, event_to_dict
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.sdk.display.display import RESUME_IT, Display, FollowUp
 
 
 class JsonDisplay(Display):

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from autotune_loop.events import Event, Notice, RunStarted
-from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING, FollowUp
-from sdk.display.live_view import live_view
-from sdk.display.run_progress import RunProgress
-from sdk.display.summary import print_summary
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.events import Event, Notice, RunStarted
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.sdk.display.display import STOPPING, FollowUp
+from halide_autotune.sdk.display.live_view import live_view
+from halide_autotune.sdk.display.run_progress import RunProgress
+from halide_autotune.sdk.display.summary import print_summary
+from halide_autotune.targets.errors import RunFolderError
 
 if TYPE_CHECKING:
-    from autotune_loop.candidate import Measured
+    from halide_autotune.autotune_loop.candidate import Measured
 
 
 # Drawing takes a few milliseconds of a core that may be timing a schedule, so it is rare.
@@ -84,7 +84,7 @@ class LiveDisplay:
 
 def earlier_samples(run_folder: str) -> Sequence[Measured]:
     """Return the schedules timed so far in a run folder; none if it cannot be read, which the run itself reports."""
-    from autotune_loop.store.run_database import RunDatabase
+    from halide_autotune.autotune_loop.store.run_database import RunDatabase
 
     try:
         with contextlib.closing(RunDatabase(Path(run_folder) / "tuning.db")) as database:

@@ -9,14 +9,21 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from autotune_loop.events import Notice, RunStarted, Trained
-from autotune_loop.store.published import timings_text
-from devices.device import Clock
-from sdk.display.display import STOPPING
-from sdk.display.event_lines import clock_message
-from sdk.display.quantities import clock_text, count_text, range_text, share_text, speed_up_text, time_text
-from sdk.display.run_progress import BatchRecord, RunProgress, StageProgress, Standing
-from sdk.output import shown_path
+from halide_autotune.autotune_loop.events import Notice, RunStarted, Trained
+from halide_autotune.autotune_loop.store.published import timings_text
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.display.display import STOPPING
+from halide_autotune.sdk.display.event_lines import clock_message
+from halide_autotune.sdk.display.quantities import (
+    clock_text,
+    count_text,
+    range_text,
+    share_text,
+    speed_up_text,
+    time_text,
+)
+from halide_autotune.sdk.display.run_progress import BatchRecord, RunProgress, StageProgress, Standing
+from halide_autotune.sdk.output import shown_path
 
 _LABEL_WIDTH = 10
 _BAR_NOTE_WIDTH = 26

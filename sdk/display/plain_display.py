@@ -6,13 +6,13 @@ import sys
 import threading
 import time
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING, Display, FollowUp
-from sdk.display.event_lines import event_lines
-from sdk.display.quantities import clock_text
-from sdk.display.run_progress import RunProgress
-from sdk.display.summary import print_summary
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.sdk.display.display import STOPPING, Display, FollowUp
+from halide_autotune.sdk.display.event_lines import event_lines
+from halide_autotune.sdk.display.quantities import clock_text
+from halide_autotune.sdk.display.run_progress import RunProgress
+from halide_autotune.sdk.display.summary import print_summary
 
 _CLOCK_WIDTH = 7
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from autotune_loop.store.published import DEFAULT, Published, ScheduleTime, words_for
-from autotune_loop.store.size_schedules import SizeSchedule
-from devices.device import Clock
-from sdk.display.quantities import time_text
+from halide_autotune.autotune_loop.store.published import DEFAULT, Published, ScheduleTime, words_for
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.display.quantities import time_text
 
 LABEL_WIDTH = 11
 _GOOD, _DOUBTFUL = "bold green", "bold yellow"

@@ -8,8 +8,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.candidate import Measured, Origin, is_default
-from autotune_loop.events import (
+from halide_autotune.autotune_loop.candidate import Measured, Origin, is_default
+from halide_autotune.autotune_loop.events import (
     BatchDone,
     BestImproved,
     BuildProgress,
@@ -24,8 +24,8 @@ from autotune_loop.events import (
     SearchProgress,
     Trained,
 )
-from autotune_loop.parameters.space import set_text
-from sdk.display.display import STOPPING
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.sdk.display.display import STOPPING
 
 
 @dataclass(frozen=True)
@@ -273,6 +273,6 @@ def _spearman(batch: _BatchSamples) -> float | None:
     # Imported here, because numpy takes a moment to import.
     import numpy
 
-    from autotune_loop.cost_model.ranking import spearman
+    from halide_autotune.autotune_loop.cost_model.ranking import spearman
 
     return spearman(*numpy.array(pairs).T)

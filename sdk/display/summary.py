@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from autotune_loop.parameters.space import set_text
-from autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
-from devices.device import Clock
-from sdk.display.display import FollowUp
-from sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
-from sdk.display.quantities import count_text, duration_text, time_text
-from sdk.output import make_console, shown_path
+from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.display.display import FollowUp
+from halide_autotune.sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
+from halide_autotune.sdk.display.quantities import count_text, duration_text, time_text
+from halide_autotune.sdk.output import make_console, shown_path
 
 _OUTCOMES = {
     Outcome.FINISHED: "all rounds are done",

@@ -9,9 +9,9 @@ import socket
 import sys
 from pathlib import Path
 
-from devices.remote_place import ConnectionSettings
-from sdk.settings import Settings
-from targets.errors import DeviceError, UsageError
+from halide_autotune.devices.remote_place import ConnectionSettings
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError, UsageError
 
 _IDENTITY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-from devices.agent.program import AgentProgram, agent_for
-from devices.agent.session import AgentSession
-from devices.health.canary import time_canary
-from devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
-from devices.inventory.inventory import InventoryDevice
-from devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
-from devices.lease.token import read_token
-from devices.remote.open import open_link
-from devices.remote_place import ConnectionSettings
-from sdk.inventory.connections import ask_on_terminal, connection_settings, refuse_to_ask
-from sdk.inventory.device_listing import DeviceState, ask_devices, health_of
-from sdk.settings import Settings
-from targets.errors import SdkError
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.agent.program import AgentProgram, agent_for
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.devices.health.canary import time_canary
+from halide_autotune.devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
+from halide_autotune.devices.lease.token import read_token
+from halide_autotune.devices.remote.open import open_link
+from halide_autotune.devices.remote_place import ConnectionSettings
+from halide_autotune.sdk.inventory.connections import ask_on_terminal, connection_settings, refuse_to_ask
+from halide_autotune.sdk.inventory.device_listing import DeviceState, ask_devices, health_of
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.process.content_cache import ContentCache
 
 _HAND_LEASE_OWN_TTL_S = 60.0
 _MACHINES = {"x86-64": "x86_64", "arm-64": "aarch64", "arm-32": "armv7l", "riscv-64": "riscv64"}
@@ -117,7 +117,7 @@ def prepare_agents(devices: Sequence[InventoryDevice], settings: Settings) -> No
 
     Errors are ignored here: asking the device raises them again.
     """
-    from targets.profile.loader import load_profile
+    from halide_autotune.targets.profile.loader import load_profile
 
     for profile_name in dict.fromkeys(device.profile_name for device in devices):
         try:

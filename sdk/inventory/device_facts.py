@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from devices.health.probe import DeviceProbe
-from devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
-from targets.errors import DeviceError, UsageError
-from targets.values.texts import printable
+from halide_autotune.devices.health.probe import DeviceProbe
+from halide_autotune.devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.values.texts import printable
 
 # Cores within this share of the fastest count as fast; the little cores of a phone are at a half or below.
 _FAST_SHARE = 0.75

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from devices.device_trouble import DeviceTrouble
-from devices.health.health import HealthRecord, read_health
-from devices.inventory.inventory import InventoryDevice
-from devices.lease.lease import SlotLease
-from sdk.inventory.connections import health_folder
-from sdk.settings import Settings
-from targets.errors import SdkError
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.health.health import HealthRecord, read_health
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.lease.lease import SlotLease
+from halide_autotune.sdk.inventory.connections import health_folder
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import SdkError
 
 # A device that has not answered by then counts as unreachable.
 ANSWER_LIMIT_S = 6.0

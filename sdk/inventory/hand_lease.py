@@ -6,12 +6,12 @@ import contextlib
 import time
 from collections.abc import Sequence
 
-from devices.lease.lease import SlotLease
-from devices.lease.token import LeaseToken, forget_token, keep_token, new_token, read_token
-from devices.remote_place import RemotePlace
-from sdk.inventory.device_access import ReachedDevice
-from targets.errors import SdkError, UsageError
-from targets.values.texts import parse_duration_s
+from halide_autotune.devices.lease.lease import SlotLease
+from halide_autotune.devices.lease.token import LeaseToken, forget_token, keep_token, new_token, read_token
+from halide_autotune.devices.remote_place import RemotePlace
+from halide_autotune.sdk.inventory.device_access import ReachedDevice
+from halide_autotune.targets.errors import SdkError, UsageError
+from halide_autotune.targets.values.texts import parse_duration_s
 
 LONGEST_LEASE_S = 7 * 24 * 3600.0
 

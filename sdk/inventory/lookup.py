@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from devices.inventory.file import FILE_NAME, load_inventory
-from devices.inventory.inventory import Inventory
-from sdk.project.file import find_project
-from sdk.settings import Settings
-from targets.errors import UsageError
-from targets.profile.loader import profile_names
+from halide_autotune.devices.inventory.file import FILE_NAME, load_inventory
+from halide_autotune.devices.inventory.inventory import Inventory
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.profile.loader import profile_names
 
 
 def find_inventory_file(given: Path | None, settings: Settings) -> Path:

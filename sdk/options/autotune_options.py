@@ -7,21 +7,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.parameter_options import ParameterOptions
-from devices.timing.measure_settings import KernelInputs
-from sdk.output import shown_path
-from sdk.project.file import FILE_NAME, Project, ProjectGenerator
-from targets.errors import UsageError
-from targets.generator.reference import parse_parameters
-from targets.pipeline.estimates import EstimateOptions
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.checks import nearest_hint
-from targets.values.options import Option, option_of, options_of, value_at, with_values, with_whole_paths
-from targets.values.texts import parse_estimates
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.parameter_options import ParameterOptions
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.output import shown_path
+from halide_autotune.sdk.project.file import FILE_NAME, Project, ProjectGenerator
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.reference import parse_parameters
+from halide_autotune.targets.pipeline.estimates import EstimateOptions
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.checks import nearest_hint
+from halide_autotune.targets.values.options import (
+    Option,
+    option_of,
+    options_of,
+    value_at,
+    with_values,
+    with_whole_paths,
+)
+from halide_autotune.targets.values.texts import parse_estimates
 
 if TYPE_CHECKING:
-    from sdk.options.generator_spec import GeneratorSpec
+    from halide_autotune.sdk.options.generator_spec import GeneratorSpec
 
 _WHAT = "What is tuned"
 _FOLDER = "Run folder"
@@ -212,11 +219,11 @@ def target_of(chosen: Mapping[str, Any], project: Project) -> str | None:
     """
     if not project.target:
         return None
-    from sdk.inventory.lookup import open_inventory
-    from sdk.select.chosen_devices import DEFAULT_TARGET
-    from sdk.select.device_choice import profile_of_devices
-    from sdk.settings import read_settings
-    from targets.profile.loader import profile_names
+    from halide_autotune.sdk.inventory.lookup import open_inventory
+    from halide_autotune.sdk.select.chosen_devices import DEFAULT_TARGET
+    from halide_autotune.sdk.select.device_choice import profile_of_devices
+    from halide_autotune.sdk.settings import read_settings
+    from halide_autotune.targets.profile.loader import profile_names
 
     settings = read_settings()
     profiles = profile_names(settings.profile_folder)
@@ -254,7 +261,7 @@ def given_generator(generator: str | None, values: Mapping[str, Any], project: P
     Raises:
         UsageError: one message about the first value that is wrong.
     """
-    from sdk.options.generator_spec import GeneratorSpec
+    from halide_autotune.sdk.options.generator_spec import GeneratorSpec
 
     entry = project.named(generator)
     return GeneratorSpec(
@@ -273,8 +280,8 @@ def given_generators(values: Mapping[str, Any], project: Project) -> tuple[Gener
         UsageError: one message about the first value that is wrong.
     """
     # Imported here: every command pays for what this module imports.
-    from sdk.options.generator_spec import GeneratorSpec
-    from sdk.project.preparation import check_function_name
+    from halide_autotune.sdk.options.generator_spec import GeneratorSpec
+    from halide_autotune.sdk.project.preparation import check_function_name
 
     sets, parameters = values.get("argument_sets"), tuple(values.get("parameters", ()))
     parse_parameters(parameters)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from targets.schedule.autoschedulers import OWN_SCHEDULE
-from targets.values.checks import above_zero, whole_number
-from targets.values.options import Option
-from targets.values.texts import parse_duration_s
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.targets.values.checks import above_zero, whole_number
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.texts import parse_duration_s
 
 _DECIDING = "Deciding"
 

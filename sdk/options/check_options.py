@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from autotune_loop.specification.options import DeviceOptions
-from devices.timing.measure_settings import KernelInputs
-from targets.errors import UsageError
-from targets.pipeline.estimates import EstimateOptions
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.checks import above_zero, number
-from targets.values.options import Option
-from targets.values.texts import parse_duration_s
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.pipeline.estimates import EstimateOptions
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.checks import above_zero, number
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.texts import parse_duration_s
 
 
 def parse_share(text: str) -> float:

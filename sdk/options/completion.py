@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args, get_origin
 
 import typer
 
-from sdk.settings import read_settings
-from targets.errors import SdkError
-from targets.values.options import DeclaredOption
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.values.options import DeclaredOption
 
 Completion = Callable[[typer.Context, str], list[str]]
 
@@ -41,37 +41,37 @@ def _words(hint: Any) -> list[str]:
 
 
 def _targets(context: typer.Context) -> Iterable[str]:
-    from targets.profile.loader import profile_names
+    from halide_autotune.targets.profile.loader import profile_names
 
     return profile_names(read_settings().profile_folder)
 
 
 def _weights(context: typer.Context) -> Iterable[str]:
-    from sdk.select.named_weights import open_registry
+    from halide_autotune.sdk.select.named_weights import open_registry
 
     return ["baseline", *open_registry(read_settings()).names()]
 
 
 def _inventory(context: typer.Context) -> Iterable[str]:
-    from sdk.inventory.lookup import open_inventory
+    from halide_autotune.sdk.inventory.lookup import open_inventory
 
     return [device.name for device in open_inventory(context.params.get("inventory"), read_settings()).devices]
 
 
 def _kinds(context: typer.Context) -> Iterable[str]:
-    from devices.local.open_device import DEVICE_KINDS
+    from halide_autotune.devices.local.open_device import DEVICE_KINDS
 
     return DEVICE_KINDS
 
 
 def _clocks(context: typer.Context) -> Iterable[str]:
-    from sdk.select.clock_choice import EMULATOR_CLOCKS
+    from halide_autotune.sdk.select.clock_choice import EMULATOR_CLOCKS
 
     return EMULATOR_CLOCKS
 
 
 def _scheduler(context: typer.Context) -> Iterable[str]:
-    from sdk.select.farm_choice import named_scheduler
+    from halide_autotune.sdk.select.farm_choice import named_scheduler
 
     known = named_scheduler(None, read_settings())
     return [] if known is None else [known]
@@ -79,7 +79,7 @@ def _scheduler(context: typer.Context) -> Iterable[str]:
 
 def _complete_runs(context: typer.Context, incomplete: str) -> list[str]:
     """The runs of this folder, and folders that may have others."""
-    from sdk.project.run_folders import run_folders
+    from halide_autotune.sdk.project.run_folders import run_folders
 
     here = Path.cwd()
     runs = _offer(lambda context: [str(run.relative_to(here)) for run in run_folders(here)])(context, incomplete)

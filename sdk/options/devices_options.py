@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.completion import COMPLETIONS
-from sdk.output import show_progress
-from sdk.settings import Settings, read_settings
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.output import show_progress
+from halide_autotune.sdk.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from devices.inventory.inventory import Inventory, InventoryDevice
+    from halide_autotune.devices.inventory.inventory import Inventory, InventoryDevice
 
 
 def chosen_options(context: typer.Context, inventory: Path | None, as_json: bool) -> tuple[Path | None, bool]:
@@ -31,7 +31,7 @@ def open_chosen_inventory(
     Raises:
         UsageError, DeviceError, ProfileError: as `open_inventory`.
     """
-    from sdk.inventory.lookup import open_inventory
+    from halide_autotune.sdk.inventory.lookup import open_inventory
 
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
@@ -42,7 +42,7 @@ def device_progress(
     doing: str, device: InventoryDevice, quiet: bool
 ) -> contextlib.AbstractContextManager[Callable[[str], None]]:
     """Show progress with a device; show nothing if its password will be asked for."""
-    from devices.remote_place import PasswordSource, SshAddress
+    from halide_autotune.devices.remote_place import PasswordSource, SshAddress
 
     address = device.place.address
     asks = isinstance(address, SshAddress) and address.password_source is PasswordSource.PROMPT

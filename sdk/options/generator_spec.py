@@ -7,27 +7,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autotune_loop.parameters.declared_space import declared_space
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.tuning_task import TuningTask, published_names
-from devices.timing.measure_settings import KernelInputs
-from sdk.project.further_sizes import with_further_sizes
-from sdk.project.pipeline_facts import know_pipeline
-from sdk.project.preparation import Workbench, check_function_name, open_named_generator
-from targets.errors import UsageError
-from targets.generator.reference import parse_parameters, unqualified
-from targets.pipeline.estimates import EstimateOptions
-from targets.pipeline.inspection import Inspected
-from targets.process.limited_process import ProcessLimits
-from targets.profile.target_features import NAME_MANGLING
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.options import check_options, with_whole_paths
+from halide_autotune.autotune_loop.parameters.declared_space import declared_space
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, published_names
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.project.further_sizes import with_further_sizes
+from halide_autotune.sdk.project.pipeline_facts import know_pipeline
+from halide_autotune.sdk.project.preparation import Workbench, check_function_name, open_named_generator
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.reference import parse_parameters, unqualified
+from halide_autotune.targets.pipeline.estimates import EstimateOptions
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.target_features import NAME_MANGLING
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.options import check_options, with_whole_paths
 
 # What a generator may take to tell its pipeline, if nothing else is asked for.
 _INSPECTION_S, _INSPECTION_BYTES = 60.0, 8 * 2**30
 
 if TYPE_CHECKING:
-    from sdk.settings import Settings
+    from halide_autotune.sdk.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.store.run_record import RunRecord
-from sdk.options.autotune_options import GeneratorOptions, given_build, parse_argument_sets
-from sdk.project.file import Project, ProjectGenerator
-from sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
-from targets.cmake.generator import cmake_generator
-from targets.errors import UsageError
-from targets.generator.reference import GeneratorReference, parse_generator, parse_parameters, unqualified
-from targets.values.options import (
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.store.run_record import RunRecord
+from halide_autotune.sdk.options.autotune_options import GeneratorOptions, given_build, parse_argument_sets
+from halide_autotune.sdk.project.file import Project, ProjectGenerator
+from halide_autotune.sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
+from halide_autotune.targets.cmake.generator import cmake_generator
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.reference import (
+    GeneratorReference,
+    parse_generator,
+    parse_parameters,
+    unqualified,
+)
+from halide_autotune.targets.values.options import (
     DeclaredOption,
     differing_options,
     option_of,

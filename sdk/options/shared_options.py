@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from autotune_loop.specification.options import DeviceOptions, FarmOptions
-from sdk.options.autotune_options import GeneratorOptions
-from sdk.options.completion import COMPLETIONS
-from targets.values.options import option_of
+from halide_autotune.autotune_loop.specification.options import DeviceOptions, FarmOptions
+from halide_autotune.sdk.options.autotune_options import GeneratorOptions
+from halide_autotune.sdk.options.completion import COMPLETIONS
+from halide_autotune.targets.values.options import option_of
 
 
 def declared(kind: type[Any], keyword: str, **changes: Any) -> Any:

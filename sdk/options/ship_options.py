@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from autotune_loop.specification.options import DeviceOptions
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.checks import above_zero
-from targets.values.options import Option
-from targets.values.texts import parse_duration_s
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.checks import above_zero
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.texts import parse_duration_s
 
 
 @dataclass(frozen=True)

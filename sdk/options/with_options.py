@@ -12,10 +12,10 @@ from typing import Annotated, Any, get_args, get_origin
 
 import typer
 
-from autotune_loop.specification.objective import complete_objective
-from sdk.options.completion import completion_of
-from targets.values.options import DeclaredOption, options_of, with_values
-from targets.values.records import plain
+from halide_autotune.autotune_loop.specification.objective import complete_objective
+from halide_autotune.sdk.options.completion import completion_of
+from halide_autotune.targets.values.options import DeclaredOption, options_of, with_values
+from halide_autotune.targets.values.records import plain
 
 _CONTEXT = "typer_context"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from autotune_loop.parameters.tuned_parameter import parse_tune
-from targets.errors import UsageError
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.checks import Unfit, any_text, list_of, plain_value, shown, table_of
-from targets.values.options import with_whole_paths
-from targets.values.records import Example, Source, record
+from halide_autotune.autotune_loop.parameters.tuned_parameter import parse_tune
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.checks import Unfit, any_text, list_of, plain_value, shown, table_of
+from halide_autotune.targets.values.options import with_whole_paths
+from halide_autotune.targets.values.records import Example, Source, record
 
 FILE_NAME = "sdk.toml"
 

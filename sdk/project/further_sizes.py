@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from devices.timing.measure_settings import KernelInputs
-from sdk.project.pipeline_facts import KnownPipeline, check_names, check_sizes, placed
-from targets.build.runner_input_file import array_shape
-from targets.errors import GeneratorError, UsageError
-from targets.generator.run import GeneratorFailure
-from targets.pipeline.facts import PipelineFacts, SizeSource, sizes_text
-from targets.pipeline.inspection import Inspected, inspect_pipeline
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.values.texts import parse_size_set, size_set_text
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.project.pipeline_facts import KnownPipeline, check_names, check_sizes, placed
+from halide_autotune.targets.build.runner_input_file import array_shape
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.pipeline.facts import PipelineFacts, SizeSource, sizes_text
+from halide_autotune.targets.pipeline.inspection import Inspected, inspect_pipeline
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.values.texts import parse_size_set, size_set_text
 
 _OPTION = "--also-size"
 

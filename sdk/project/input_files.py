@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from devices.timing.measure_settings import KernelInputs
-from targets.process.scratch_folder import scratch_folder
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.process.scratch_folder import scratch_folder
 
 
 @contextmanager
@@ -17,8 +17,8 @@ def prepared_inputs(inputs: KernelInputs) -> Iterator[KernelInputs]:
     Raises:
         UsageError: such a file cannot be read.
     """
-    from targets.build.array_source import is_array_file
-    from targets.build.runner_input_file import array_shape, convert_array_file
+    from halide_autotune.targets.build.array_source import is_array_file
+    from halide_autotune.targets.build.runner_input_file import array_shape, convert_array_file
 
     with scratch_folder("inputs") as folder:
         files = dict(inputs.files)

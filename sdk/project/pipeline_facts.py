@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from devices.timing.measure_settings import KernelInputs
-from targets.build.array_source import check_raw_file
-from targets.build.runner_input_file import array_shape
-from targets.errors import GeneratorError, ToolchainError, UsageError
-from targets.generator.run import GeneratorFailure
-from targets.pipeline.estimates import EstimateOptions
-from targets.pipeline.facts import (
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.build.array_source import check_raw_file
+from halide_autotune.targets.build.runner_input_file import array_shape
+from halide_autotune.targets.errors import GeneratorError, ToolchainError, UsageError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.pipeline.estimates import EstimateOptions
+from halide_autotune.targets.pipeline.facts import (
     ArgumentFacts,
     DimensionFacts,
     PipelineFacts,
@@ -19,11 +19,11 @@ from targets.pipeline.facts import (
     estimate_flags,
     sizes_text,
 )
-from targets.pipeline.inspection import Inspected, inspect_pipeline, schedules_itself
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.values.checks import nearest_hint
-from targets.values.raw_file import RawFile
+from halide_autotune.targets.pipeline.inspection import Inspected, inspect_pipeline, schedules_itself
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.values.checks import nearest_hint
+from halide_autotune.targets.values.raw_file import RawFile
 
 _FUNCS_SHOWN = 4
 ESTIMATE = "--estimate"

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.schedule.apply import apply_header
-from autotune_loop.schedule.check import CPP_KEYWORDS
-from sdk.settings import Settings
-from targets.cmake.generator import cmake_generator
-from targets.errors import UsageError
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import GeneratorReference, parse_generator, resolve_name
-from targets.generator.run import AutoschedulerRequest
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.process.content_cache import ContentCache
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.schedule.apply import apply_header
+from halide_autotune.autotune_loop.schedule.check import CPP_KEYWORDS
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.cmake.generator import cmake_generator
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import GeneratorReference, parse_generator, resolve_name
+from halide_autotune.targets.generator.run import AutoschedulerRequest
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from autotune_loop.store.run_record import FILE_NAME, read_run_record
-from targets.errors import RunFolderError, UsageError
-from targets.generator.reference import GeneratorReference
+from halide_autotune.autotune_loop.store.run_record import FILE_NAME, read_run_record
+from halide_autotune.targets.errors import RunFolderError, UsageError
+from halide_autotune.targets.generator.reference import GeneratorReference
 
 
 def newest_run_folder(parent: Path, generators: Sequence[GeneratorReference], target: str | None) -> Path:

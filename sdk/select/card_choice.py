@@ -5,24 +5,24 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from devices.device import Device
-from devices.device_trouble import DeviceTrouble
-from devices.health.card_state import CardState, build_card_probe, find_card
-from devices.inventory.inventory import InventoryDevice
-from devices.remote.open import device_transport
-from devices.remote.transport import AgentTransport
-from devices.remote_place import ConnectionSettings
-from sdk.inventory.connections import connection_settings
-from sdk.select.device_choice import DeviceChoice
-from sdk.settings import Settings
-from targets.errors import DeviceError, SdkError, UsageError
-from targets.process.content_cache import ContentCache
-from targets.process.scratch_folder import scratch_folder
-from targets.profile.cuda_card import compiled_capability
-from targets.profile.halide_target import parse_halide_target
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.health.card_state import CardState, build_card_probe, find_card
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.remote.open import device_transport
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.remote_place import ConnectionSettings
+from halide_autotune.sdk.inventory.connections import connection_settings
+from halide_autotune.sdk.select.device_choice import DeviceChoice
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError, SdkError, UsageError
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.profile.cuda_card import compiled_capability
+from halide_autotune.targets.profile.halide_target import parse_halide_target
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 
 def fit_card(

@@ -7,29 +7,29 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from autotune_loop.farm.use import FarmUse
-from autotune_loop.specification.options import DeviceOptions
-from autotune_loop.specification.workspace import Workspace
-from devices.device_trouble import DeviceTrouble
-from devices.health.health import clear_health, record_unhealthy
-from devices.inventory.inventory import InventoryDevice
-from devices.lease.token import read_token
-from devices.remote.open import open_link
-from devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
-from sdk.inventory.connections import ask_on_terminal, connection_settings, health_folder
-from sdk.inventory.device_access import device_states
-from sdk.inventory.device_listing import DeviceState
-from sdk.inventory.lookup import open_inventory
-from sdk.select.card_choice import fit_card
-from sdk.select.clock_choice import fit_clock
-from sdk.select.device_choice import DeviceChoice, choose_devices, profile_of_devices
-from sdk.select.hexagon_choice import named_hexagon_sdk, tell_of_sdk
-from sdk.settings import Settings
-from targets.errors import DeviceError, SdkError, UsageError
-from targets.process.c_toolchain import CToolchain
-from targets.profile.loader import load_profile
-from targets.profile.target_features import with_target_features
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.autotune_loop.farm.use import FarmUse
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.health.health import clear_health, record_unhealthy
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.lease.token import read_token
+from halide_autotune.devices.remote.open import open_link
+from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
+from halide_autotune.sdk.inventory.connections import ask_on_terminal, connection_settings, health_folder
+from halide_autotune.sdk.inventory.device_access import device_states
+from halide_autotune.sdk.inventory.device_listing import DeviceState
+from halide_autotune.sdk.inventory.lookup import open_inventory
+from halide_autotune.sdk.select.card_choice import fit_card
+from halide_autotune.sdk.select.clock_choice import fit_clock
+from halide_autotune.sdk.select.device_choice import DeviceChoice, choose_devices, profile_of_devices
+from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk, tell_of_sdk
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError, SdkError, UsageError
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.target_features import with_target_features
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 DEFAULT_TARGET = "host"
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from devices.device import Clock
-from devices.local.open_device import emulator_command
-from sdk.select.device_choice import DeviceChoice
-from sdk.settings import Settings
-from targets.build.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
-from targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
-from targets.process.content_cache import ContentCache
-from targets.profile.host_probe import probe_host, usable_memory_bytes
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.local.open_device import emulator_command
+from halide_autotune.sdk.select.device_choice import DeviceChoice
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.simulated_clock_plugin import (
+    build_simulated_clock,
+    check_emulator,
+    simulated_clock_arguments,
+)
+from halide_autotune.targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.host_probe import probe_host, usable_memory_bytes
 
 # Memory for one emulated program and its images; it limits how many run at once.
 _PROGRAM_BYTES = 2 * 2**30

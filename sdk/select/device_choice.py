@@ -6,15 +6,20 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from devices.device import Clock, Device
-from devices.inventory.inventory import Inventory, InventoryDevice, machine_profile
-from devices.local.open_device import DEVICE_KINDS, choose_device
-from devices.remote_place import RemotePlace
-from targets.errors import ToolchainError, UsageError
-from targets.hexagon.runners import open_hexagon_device_runner
-from targets.hexagon.sdk import HEXAGON_SDK_OPTION, HEXAGON_SDK_VARIABLE, HexagonSdk, device_halide_target
-from targets.profile.host_probe import probe_host
-from targets.profile.profile import TargetProfile
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.inventory.inventory import Inventory, InventoryDevice, machine_profile
+from halide_autotune.devices.local.open_device import DEVICE_KINDS, choose_device
+from halide_autotune.devices.remote_place import RemotePlace
+from halide_autotune.targets.errors import ToolchainError, UsageError
+from halide_autotune.targets.hexagon.runners import open_hexagon_device_runner
+from halide_autotune.targets.hexagon.sdk import (
+    HEXAGON_SDK_OPTION,
+    HEXAGON_SDK_VARIABLE,
+    HexagonSdk,
+    device_halide_target,
+)
+from halide_autotune.targets.profile.host_probe import probe_host
+from halide_autotune.targets.profile.profile import TargetProfile
 
 # A slot of a device of the inventory: its device, its name and its place.
 Slot = tuple[InventoryDevice, str, RemotePlace]

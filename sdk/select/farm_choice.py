@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autotune_loop.farm.address import FarmAddress, farm_address
-from sdk.project.file import find_project
-from sdk.settings import Settings
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.farm.address import FarmAddress, farm_address
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import UsageError
 
 _FOLDER_NAME = "farm"
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.device import FarmDevice
-from autotune_loop.farm.use import DeviceWish, FarmUse, names_device
-from autotune_loop.specification.options import DeviceOptions, FarmOptions, RunOptions
-from devices.device import Device
-from devices.inventory.inventory import fitted_profile
-from devices.local.open_device import DEVICE_KINDS
-from sdk.inventory.connections import connection_settings
-from sdk.select.chosen_devices import ChosenDevices
-from sdk.select.device_choice import DeviceChoice, device_threads
-from sdk.select.farm_choice import choose_farm, named_scheduler
-from sdk.settings import Settings
-from targets.errors import DeviceError, UsageError
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
-from targets.profile.target_features import with_target_features
-from targets.values.checks import nearest_hint
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.device import FarmDevice
+from halide_autotune.autotune_loop.farm.use import DeviceWish, FarmUse, names_device
+from halide_autotune.autotune_loop.specification.options import DeviceOptions, FarmOptions, RunOptions
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.inventory.inventory import fitted_profile
+from halide_autotune.devices.local.open_device import DEVICE_KINDS
+from halide_autotune.sdk.inventory.connections import connection_settings
+from halide_autotune.sdk.select.chosen_devices import ChosenDevices
+from halide_autotune.sdk.select.device_choice import DeviceChoice, device_threads
+from halide_autotune.sdk.select.farm_choice import choose_farm, named_scheduler
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.profile.target_features import with_target_features
+from halide_autotune.targets.values.checks import nearest_hint
 
 # What --scheduler takes to keep a run on this machine, whatever sdk.toml and SDK_SCHEDULER say.
 NO_FARM = "none"
@@ -69,8 +69,8 @@ def find_farm_devices(address: FarmAddress, options: RunOptions, title: str, set
         raise UsageError("--hexagon-sdk-root is for this machine, and the devices are a farm's.")
     target, words = asked.target, asked.device
     # Imported here: Dask costs half a second that a wrong argument need not pay.
-    from autotune_loop.farm.client import farm_client
-    from autotune_loop.farm.state import farm_state
+    from halide_autotune.autotune_loop.farm.client import farm_client
+    from halide_autotune.autotune_loop.farm.state import farm_state
 
     known = None if target is None else _processor_profile(target, settings)
     with farm_client(address) as client:

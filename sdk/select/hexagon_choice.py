@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from sdk.select.device_choice import DeviceChoice
-from sdk.settings import Settings
-from targets.errors import ToolchainError, UsageError
-from targets.hexagon.sdk import HEXAGON_SDK_OPTION, HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
-from targets.profile.profile import TargetProfile
+from halide_autotune.sdk.select.device_choice import DeviceChoice
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import ToolchainError, UsageError
+from halide_autotune.targets.hexagon.sdk import (
+    HEXAGON_SDK_OPTION,
+    HEXAGON_SDK_VARIABLE,
+    HexagonSdk,
+    dsp_version_of,
+    find_hexagon_sdk,
+)
+from halide_autotune.targets.profile.profile import TargetProfile
 
 
 def named_hexagon_sdk(profile: TargetProfile, given: Path | None, settings: Settings) -> HexagonSdk | None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sdk.settings import Settings
-from targets.errors import WeightsError
-from targets.halide_install import find_halide_install
-from targets.profile.profile import BASELINE_WEIGHTS
-from weights.baseline import baseline_weights
-from weights.lineage import Lineage
-from weights.network import Network
-from weights.registry import WeightsRegistry
-from weights.weights_file import Weights, read_weights, weights_sha256
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.lineage import Lineage
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.registry import WeightsRegistry
+from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
-from autotune_loop.run.result import TuneResult
-from autotune_loop.specification.prepared_run import PreparedRun
-from devices.device import Device
-from sdk.display.quantities import count_text, share_text
-from sdk.select.named_weights import find_weights, open_registry
-from sdk.settings import Settings
-from targets.halide_install import find_halide_install
-from targets.profile.profile import BASELINE_WEIGHTS, TargetProfile
-from weights.lineage import Lineage, Training
-from weights.network import Network
-from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
-from weights.weights_file import read_weights, weights_sha256
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
+from halide_autotune.devices.device import Device
+from halide_autotune.sdk.display.quantities import count_text, share_text
+from halide_autotune.sdk.select.named_weights import find_weights, open_registry
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS, TargetProfile
+from halide_autotune.weights.lineage import Lineage, Training
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
+from halide_autotune.weights.weights_file import read_weights, weights_sha256
 
 # Weights that have seen fewer schedules are no better than those they come from.
 _FEWEST_KEPT = 64

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from autotune_loop.shipping.confirmation import TrialPlace
-from autotune_loop.shipping.run_schedule import RunSchedule
-from autotune_loop.specification.options import DeviceOptions
-from devices.device import Clock
-from sdk.project.preparation import Workbench
-from sdk.select.chosen_devices import find_devices
-from sdk.settings import Settings
-from targets.build.executable import BuildTools
-from targets.build.kernel_sources import KernelSources
-from targets.cuda.ptxas import find_ptxas
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.shipping.confirmation import TrialPlace
+from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.project.preparation import Workbench
+from halide_autotune.sdk.select.chosen_devices import find_devices
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.executable import BuildTools
+from halide_autotune.targets.build.kernel_sources import KernelSources
+from halide_autotune.targets.cuda.ptxas import find_ptxas
+from halide_autotune.targets.errors import UsageError
 
 
 def open_trial_place(

@@ -13,8 +13,8 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from sdk.settings import read_settings
-from targets.errors import SdkError
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.errors import SdkError
 
 
 def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | str:

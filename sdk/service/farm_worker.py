@@ -11,22 +11,22 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from autotune_loop.execute.worker import FarmWorker
-from autotune_loop.farm.device import served_devices
-from autotune_loop.specification.workspace import Workspace
-from devices.device import Device
-from devices.inventory.inventory import InventoryDevice
-from devices.lease.token import lasting_token
-from devices.local.cores import plan_cores
-from devices.remote.open import open_remote
-from devices.remote.transport import AgentTransport
-from devices.remote_place import PasswordSource, SshAddress
-from sdk.inventory.connections import connection_settings
-from sdk.inventory.device_access import prepare_agents
-from sdk.settings import Settings
-from targets.errors import FarmError, UsageError, os_error_as
-from targets.process.content_cache import ContentCache
-from targets.profile.host_probe import usable_memory_bytes
+from halide_autotune.autotune_loop.execute.worker import FarmWorker
+from halide_autotune.autotune_loop.farm.device import served_devices
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.lease.token import lasting_token
+from halide_autotune.devices.local.cores import plan_cores
+from halide_autotune.devices.remote.open import open_remote
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.remote_place import PasswordSource, SshAddress
+from halide_autotune.sdk.inventory.connections import connection_settings
+from halide_autotune.sdk.inventory.device_access import prepare_agents
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import FarmError, UsageError, os_error_as
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.host_probe import usable_memory_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _MEMORY_SHARE = 0.8

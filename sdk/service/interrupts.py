@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # `timeout` and others send a signal to the process and to its group: one press, two signals.

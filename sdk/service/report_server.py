@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from autotune_loop.report.recorded_run import read_recorded_run, run_version
-from autotune_loop.report.run_page import PageOptions, print_page
-from targets.errors import RunFolderError, UsageError, os_error_as
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run, run_version
+from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
+from halide_autotune.targets.errors import RunFolderError, UsageError, os_error_as
 
 
 class ReportServer(http.server.ThreadingHTTPServer):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from targets.errors import UsageError
-from targets.values.raw_file import RawFile
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.raw_file import RawFile
 
 if TYPE_CHECKING:
     import numpy

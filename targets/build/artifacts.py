@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from targets.build.executable import BuildTools, KernelObject, link_executable
-from targets.cuda.device_code import CardCheck, run_checked_generator
-from targets.errors import GeneratorError, ToolchainError, os_error_as
-from targets.generator.program import GeneratorProgram
-from targets.generator.reference import unqualified
-from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest
-from targets.pipeline.preparation import PipelinePreparation
-from targets.process.limited_process import ProcessLimits
-from targets.process.scratch_folder import scratch_folder
-from targets.profile.profile import TargetProfile
-from targets.profile.target_features import kernel_target
-from targets.schedule.autoschedulers import ScheduleChoice
+from halide_autotune.targets.build.executable import BuildTools, KernelObject, link_executable
+from halide_autotune.targets.cuda.device_code import CardCheck, run_checked_generator
+from halide_autotune.targets.errors import GeneratorError, ToolchainError, os_error_as
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.reference import unqualified
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.profile.target_features import kernel_target
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 
 _LIMITS = ProcessLimits(time_s=600.0, memory_bytes=8 * 2**30)
 _SHIPPED = ("object", "static_library", "c_header")

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from targets.build.kernel_sources import KernelSources, missing_symbols, undefined_symbols
-from targets.errors import ToolchainError, os_error_as
-from targets.halide_install import HalideInstall
-from targets.process.c_toolchain import CToolchain
-from targets.process.content_cache import ContentCache, file_sha256
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.process.stop_signal import StopSignal
-from targets.profile.target_features import NAME_MANGLING
+from halide_autotune.targets.build.kernel_sources import KernelSources, missing_symbols, undefined_symbols
+from halide_autotune.targets.errors import ToolchainError, os_error_as
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.target_features import NAME_MANGLING
 
 RUNNER_DIR = Path(__file__).parent / "runner"
 RUNNER_FLAGS = ("-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra")

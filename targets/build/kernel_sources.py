@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
-from targets.halide_install import HalideInstall
-from targets.process.c_toolchain import CToolchain
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild
 
 _UNDEFINED = re.compile(r"undefined (?:symbol: |reference to `)([\w.]+)")
 

@@ -20,10 +20,10 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from targets.build.array_source import is_array_file, read_array
-from targets.errors import UsageError, os_error_as
-from targets.process.atomic_write import write_atomically
-from targets.values.raw_file import RawFile
+from halide_autotune.targets.build.array_source import is_array_file, read_array
+from halide_autotune.targets.errors import UsageError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.raw_file import RawFile
 
 if TYPE_CHECKING:
     import numpy

@@ -12,11 +12,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from targets.errors import EmulatorError, ProfileError, UsageError, os_error_as
-from targets.process.compiler_run import find_compiler, run_compiler
-from targets.process.content_cache import ContentCache, file_sha256
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.profile.profile import MachineParameters
+from halide_autotune.targets.errors import EmulatorError, ProfileError, UsageError, os_error_as
+from halide_autotune.targets.process.compiler_run import find_compiler, run_compiler
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.profile.profile import MachineParameters
 
 MOST_CORES = 256
 # Those that plugin.c knows.

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.cmake.reply import CMakeReply, read_reply, write_query
-from targets.errors import ToolchainError, UsageError
-from targets.process.compiler_run import first_errors
-from targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.cmake.reply import CMakeReply, read_reply, write_query
+from halide_autotune.targets.errors import ToolchainError, UsageError
+from halide_autotune.targets.process.compiler_run import first_errors
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 
 _LIMITS = ProcessLimits(time_s=3600.0, memory_bytes=16 * 2**30)
 _OWN_CMAKE = re.compile(r"^CMAKE_COMMAND:INTERNAL=(/.+)$", re.MULTILINE)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from targets.cmake.build_folder import open_build_folder
-from targets.cmake.reply import EXECUTABLE, CMakeReply, CMakeTarget, read_reply
-from targets.cmake.target_build import needed_first, target_build
-from targets.errors import GeneratorError, UsageError
-from targets.generator.reference import GeneratorKind, GeneratorReference, parse_parameters
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.checks import nearest
-from targets.values.options import differing_options
+from halide_autotune.targets.cmake.build_folder import open_build_folder
+from halide_autotune.targets.cmake.reply import EXECUTABLE, CMakeReply, CMakeTarget, read_reply
+from halide_autotune.targets.cmake.target_build import needed_first, target_build
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference, parse_parameters
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.checks import nearest
+from halide_autotune.targets.values.options import differing_options
 
 _MOST_NAMES = 20
 

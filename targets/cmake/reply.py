@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from targets.errors import ToolchainError
-from targets.values.checks import matching
-from targets.values.records import Source, record
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.values.checks import matching
+from halide_autotune.targets.values.records import Source, record
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from targets.cmake.reply import CMakeReply, CMakeTarget, CompileGroup
-from targets.errors import GeneratorError
-from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild
+from halide_autotune.targets.cmake.reply import CMakeReply, CMakeTarget, CompileGroup
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild
 
 _LANGUAGES = ("CXX", "C")
 # The SDK links with the Halide that it has, which must be the only one.

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError, os_error_as
-from targets.process.compiler_run import program_version
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.errors import ToolchainError, os_error_as
+from halide_autotune.targets.process.compiler_run import program_version
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 INSTALL_HINT = "Install it with: pip install nvidia-cuda-nvcc-cu12"
 _LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)

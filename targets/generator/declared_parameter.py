@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from targets.errors import UsageError
+from halide_autotune.targets.errors import UsageError
 
 _STRUCT = re.compile(
     r"^\s*struct GeneratorParams final \{\n(?P<body>.*?)^\s*GeneratorParams\(", re.MULTILINE | re.DOTALL

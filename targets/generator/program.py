@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from targets.errors import GeneratorError, os_error_as
-from targets.generator.declared_parameter import DeclaredParameter, parameters_of_stub
-from targets.generator.preload import Preload
-from targets.generator.python_program import PythonGeneratorProgram
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import file_sha256
-from targets.process.limited_process import ProcessLimits, ProcessOutcome, run_limited
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.errors import GeneratorError, os_error_as
+from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, parameters_of_stub
+from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.process.limited_process import ProcessLimits, ProcessOutcome, run_limited
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _LISTING_LIMITS = ProcessLimits(time_s=30.0, memory_bytes=4 * 2**30)
 

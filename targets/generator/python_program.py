@@ -15,20 +15,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from targets.errors import GeneratorError
-from targets.generator.declared_parameter import DeclaredParameter, parameters_of_python
-from targets.generator.preload import Preload
-from targets.generator.python_server import LONGEST_MESSAGE_BYTES
-from targets.process.child_guard import forget, watch_over
-from targets.process.content_cache import file_sha256
-from targets.process.limited_process import (
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, parameters_of_python
+from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.python_server import LONGEST_MESSAGE_BYTES
+from halide_autotune.targets.process.child_guard import forget, watch_over
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.process.limited_process import (
     ProcessLimits,
     ProcessOutcome,
     await_readable,
     kill_group,
     read_tail,
 )
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _START_TIME_S = 60.0
 # The server reports a killed child at once; this limits the wait for a server that died.
@@ -63,7 +63,14 @@ class PythonGeneratorProgram:
         with child_socket:
             self._process = subprocess.Popen(
                 # -P: a targets.py in the working directory is the user's.
-                [sys.executable, "-P", "-m", "targets.generator.python_server", str(file), *map(str, plugins)],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "halide_autotune.targets.generator.python_server",
+                    str(file),
+                    *map(str, plugins),
+                ],
                 stdin=child_socket.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

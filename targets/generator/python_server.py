@@ -1,4 +1,4 @@
-"""The child that runs a Python generator: `python -m targets.generator.python_server FILE`.
+"""The child that runs a Python generator: `python -m halide_autotune.targets.generator.python_server FILE`.
 
 It imports halide and the user's file once and forks for every request, so that the start of the interpreter and the
 imports are paid once. File descriptor 0 is a socket that keeps messages apart; each message is JSON:
@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from targets.process.limited_process import ProcessLimits, kill_group, limit_process
+from halide_autotune.targets.process.limited_process import ProcessLimits, kill_group, limit_process
 
 _TRUE_WORDS = ("true", "1", "yes", "on")
 _FALSE_WORDS = ("false", "0", "no", "off", "")

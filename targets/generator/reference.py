@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-from targets.errors import GeneratorError, UsageError
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.generator_text import registered_generators
-from targets.values.checks import nearest
-from targets.values.options import differing_options
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.generator_text import registered_generators
+from halide_autotune.targets.values.checks import nearest
+from halide_autotune.targets.values.options import differing_options
 
 _CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
 _RESERVED = ("target", "autoscheduler")

@@ -11,12 +11,12 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from targets.generator.preload import Preload
-from targets.generator.program import GeneratorProgram
-from targets.process.disk_space import full_disk
-from targets.process.limited_process import ProcessLimits, ProcessOutcome
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.process.disk_space import full_disk
+from halide_autotune.targets.process.limited_process import ProcessLimits, ProcessOutcome
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # The names of GenGen's option -e, and the suffixes of the files.
 EMITTED_SUFFIXES = {

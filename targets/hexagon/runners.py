@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
-from targets.hexagon.sdk import DSP_SKELETON, HexagonSdk, dsp_version_of
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.hexagon.sdk import DSP_SKELETON, HexagonSdk, dsp_version_of
 
 HEXAGON_SIMULATOR = "hexagon-sim"
 

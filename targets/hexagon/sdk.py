@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
+from halide_autotune.targets.errors import ToolchainError
 
 HEXAGON_SDK_VARIABLE = "HEXAGON_SDK_ROOT"
 HEXAGON_SDK_OPTION = "--hexagon-sdk-root"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
-from targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
-from targets.process.c_toolchain import CToolchain
-from targets.process.compiler_run import program_version
-from targets.process.content_cache import file_sha256
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.compiler_run import program_version
+from halide_autotune.targets.process.content_cache import file_sha256
 
 # As in Halide's program for the simulator (src/runtime/hexagon_remote/Makefile): no small-data section. Without -mhvx,
 # because the compiler would vectorise the runner's loops, and only kernels lock the vector unit.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from targets.values.options import Option
-from targets.values.texts import parse_estimates
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.texts import parse_estimates
 
 _PANEL = "What is tuned"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from targets.values.checks import whole_number
+from halide_autotune.targets.values.checks import whole_number
 
 _INT32 = whole_number(-(2**31), 2**31 - 1)
 

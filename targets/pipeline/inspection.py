@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import GeneratorError
-from targets.generator.preload import Preload
-from targets.generator.program import GeneratorProgram
-from targets.generator.run import (
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.run import (
     EMITTED_SUFFIXES,
     AutoschedulerRequest,
     GeneratorFailure,
@@ -17,12 +17,12 @@ from targets.generator.run import (
     plain_folder,
     run_generator,
 )
-from targets.pipeline.estimates import plugin_text
-from targets.pipeline.facts import PipelineFacts
-from targets.process.limited_process import ProcessLimits
-from targets.process.scratch_folder import scratch_folder
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.values.records import Source, record
+from halide_autotune.targets.pipeline.estimates import plugin_text
+from halide_autotune.targets.pipeline.facts import PipelineFacts
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.values.records import Source, record
 
 _PLUGIN = Path(__file__).parent / "inspection_plugin.cpp"
 _AUTOSCHEDULER = "SdkInspect"

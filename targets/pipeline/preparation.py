@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from targets.generator.run import AutoschedulerRequest
-from targets.pipeline.estimates import plugin_text
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.generator.run import AutoschedulerRequest
+from halide_autotune.targets.pipeline.estimates import plugin_text
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _PLUGIN = Path(__file__).parent / "prepared_plugin.cpp"
 _AUTOSCHEDULER = "SdkPrepared"

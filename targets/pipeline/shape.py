@@ -8,13 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from targets.errors import GeneratorError
-from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest, plain_folder, run_generator
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation
-from targets.process.scratch_folder import scratch_folder
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.values.records import Source, record
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import (
+    AutoschedulerRequest,
+    GeneratorFailure,
+    GeneratorRequest,
+    plain_folder,
+    run_generator,
+)
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.values.records import Source, record
 
 _PLUGIN = Path(__file__).parent / "shape_plugin.cpp"
 _AUTOSCHEDULER = "SdkDescribe"

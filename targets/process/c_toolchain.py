@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from targets.errors import ToolchainError
-from targets.process.compiler_run import compiler_environment, run_compiler
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.compiler_run import compiler_environment, run_compiler
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 class CToolchain(ABC):

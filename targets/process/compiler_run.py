@@ -11,10 +11,10 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from targets.errors import ToolchainError
-from targets.process.disk_space import full_disk
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.disk_space import full_disk
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # The first use of a target builds its C library, which can take minutes on a slow machine.
 _LIMITS = ProcessLimits(time_s=900.0, memory_bytes=8 * 2**30)

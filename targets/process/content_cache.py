@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from targets.errors import ToolchainError, os_error_as
-from targets.process.file_lock import file_lock
+from halide_autotune.targets.errors import ToolchainError, os_error_as
+from halide_autotune.targets.process.file_lock import file_lock
 
 
 class ContentCache:

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from targets.process.limited_process import await_readable
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.process.limited_process import await_readable
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from targets.process.child_guard import forget, watch_over
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.process.child_guard import forget, watch_over
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 LOG_TAIL_BYTES = 64 * 1024
 # The largest file that a child may write; what it prints is one. Outputs of kernels are, too.

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from targets.process.file_lock import file_lock
+from halide_autotune.targets.process.file_lock import file_lock
 
 _PREFIX = "sdk-scratch-"
 # What it is called until it has its lock.

@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from targets.profile.halide_target import HalideTarget
-from targets.values.checks import matching
-from targets.values.records import Source
+from halide_autotune.targets.profile.halide_target import HalideTarget
+from halide_autotune.targets.values.checks import matching
+from halide_autotune.targets.values.records import Source
 
 _TABLE = Path(__file__).parent / "cuda_cards.toml"
 THREADS_PER_WARP = 32

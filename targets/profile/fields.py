@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from targets.profile.cuda_card import check_card, known_cards
-from targets.profile.halide_target import HalideTarget, parse_halide_target
-from targets.profile.profile import (
+from halide_autotune.targets.profile.cuda_card import check_card, known_cards
+from halide_autotune.targets.profile.halide_target import HalideTarget, parse_halide_target
+from halide_autotune.targets.profile.profile import (
     ANDROID_TRIPLES,
     AUTOSCHEDULER_PARAMETERS,
     BASELINE_WEIGHTS,
@@ -19,8 +19,17 @@ from targets.profile.profile import (
     TargetProfile,
     ToolchainChoice,
 )
-from targets.values.checks import Unfit, matching, nearest, one_line, one_of, shown, shown_key, whole_number
-from targets.values.records import Example, Source, part_of, record
+from halide_autotune.targets.values.checks import (
+    Unfit,
+    matching,
+    nearest,
+    one_line,
+    one_of,
+    shown,
+    shown_key,
+    whole_number,
+)
+from halide_autotune.targets.values.records import Example, Source, part_of, record
 
 Tables = Mapping[str, Any]
 

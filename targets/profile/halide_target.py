@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from targets.errors import ProfileError
-from targets.values.checks import nearest_hint
+from halide_autotune.targets.errors import ProfileError
+from halide_autotune.targets.values.checks import nearest_hint
 
 ARCHITECTURES = ("arm", "hexagon", "powerpc", "riscv", "wasm", "x86")
 OPERATING_SYSTEMS = ("android", "fuchsia", "ios", "linux", "noos", "osx", "qurt", "wasmrt", "windows")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
+from halide_autotune.targets.errors import ToolchainError
 
 # Long enough for a busy machine; it ends a hang.
 _HOST_TARGET_TIME_LIMIT_S = 120
@@ -113,7 +113,7 @@ def host_halide_target() -> str:
     Raises:
         ToolchainError: Halide is not installed, or its tool fails.
     """
-    from targets.halide_install import find_halide_install
+    from halide_autotune.targets.halide_install import find_halide_install
 
     tool = find_halide_install().bin_dir / "get_host_target"
     try:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from targets.errors import ProfileError, SdkError
-from targets.profile.fields import check_tables, lay_over, make_profile
-from targets.profile.profile import BASELINE_WEIGHTS, ProfileListing, TargetProfile
-from targets.values.checks import nearest_hint
-from targets.values.records import Source
+from halide_autotune.targets.errors import ProfileError, SdkError
+from halide_autotune.targets.profile.fields import check_tables, lay_over, make_profile
+from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS, ProfileListing, TargetProfile
+from halide_autotune.targets.values.checks import nearest_hint
+from halide_autotune.targets.values.records import Source
 
 BUILT_IN_FOLDER = Path(__file__).resolve().parent / "profiles"
 BUILT_IN = "built in"
@@ -160,7 +160,7 @@ def _resolve_start_weights(tables: dict[str, Any], file: Path, source: Source) -
 
 def _probed_tables() -> dict[str, Any]:
     """Return what only this machine can say about the profile `host`."""
-    from targets.profile.host_probe import host_halide_target, probe_host
+    from halide_autotune.targets.profile.host_probe import host_halide_target, probe_host
 
     host = probe_host()
     machine = {

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from targets.profile.cuda_card import CudaCard
-from targets.values.checks import Unfit, list_of, matching, one_line, one_of, shown, whole_number
-from targets.values.records import Example, plain
+from halide_autotune.targets.profile.cuda_card import CudaCard
+from halide_autotune.targets.values.checks import Unfit, list_of, matching, one_line, one_of, shown, whole_number
+from halide_autotune.targets.values.records import Example, plain
 
 BASELINE_WEIGHTS = "baseline"
 # The NDK's names for the architectures of zig's triples.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from targets.errors import ProfileError, UsageError
-from targets.profile.halide_target import parse_halide_target
-from targets.profile.profile import TargetProfile
-from targets.values.checks import matching
+from halide_autotune.targets.errors import ProfileError, UsageError
+from halide_autotune.targets.profile.halide_target import parse_halide_target
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.values.checks import matching
 
 NAME_MANGLING = "c_plus_plus_name_mangling"
 # Of what ships: the runner asks a kernel what it touches, and must hear of an error.

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import GeneratorError, ToolchainError, UsageError
-from targets.generator.run import AutoschedulerRequest
-from targets.halide_install import HalideInstall
-from targets.profile.profile import MachineParameters, TargetProfile
-from targets.schedule.header import read_schedule
-from targets.schedule.plugins import root_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.errors import GeneratorError, ToolchainError, UsageError
+from halide_autotune.targets.generator.run import AutoschedulerRequest
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.profile.profile import MachineParameters, TargetProfile
+from halide_autotune.targets.schedule.header import read_schedule
+from halide_autotune.targets.schedule.plugins import root_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 OWN_SCHEDULE = "own"
 # Mullapudi2016's own default for the cost of a load relative to an arithmetic operation.

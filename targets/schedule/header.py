@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from targets.errors import GeneratorError
+from halide_autotune.targets.errors import GeneratorError
 
 _FUNCTION = re.compile(r"inline void apply_schedule_(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\(")
 _INCLUDE = re.compile(r'^#include "(?P<name>[A-Za-z0-9_][A-Za-z0-9_.+-]*\.schedule\.h)"$', re.MULTILINE)

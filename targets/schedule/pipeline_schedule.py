@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from targets.errors import GeneratorError
-from targets.generator.preload import Preload
-from targets.generator.run import (
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratorFailure,
     GeneratorRequest,
     plain_folder,
     run_generator,
 )
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.process.limited_process import ProcessLimits
-from targets.process.scratch_folder import scratch_folder
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _READER_SOURCE = Path(__file__).parent / "schedule_reader.cpp"
 _AUTOSCHEDULER = "SdkReadSchedule"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from targets.generator.run import SCHEDULE_PATH, AutoschedulerRequest
-from targets.process.scratch_folder import scratch_folder
-from targets.schedule.header import schedule_name
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.generator.run import SCHEDULE_PATH, AutoschedulerRequest
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.schedule.header import schedule_name
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 ALL_AT_ROOT = "AllAtRoot"
 REPLAY = "SdkReplay"

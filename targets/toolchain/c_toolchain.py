@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from targets.hexagon.sdk import HexagonSdk, dsp_version_of, runs_on_devices
-from targets.hexagon.toolchain import HexagonToolchain
-from targets.process.c_toolchain import CToolchain
-from targets.profile.profile import ANDROID_TRIPLES, TargetProfile
-from targets.toolchain.ndk import NDK_VARIABLES, NdkToolchain
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.targets.hexagon.sdk import HexagonSdk, dsp_version_of, runs_on_devices
+from halide_autotune.targets.hexagon.toolchain import HexagonToolchain
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.profile.profile import ANDROID_TRIPLES, TargetProfile
+from halide_autotune.targets.toolchain.ndk import NDK_VARIABLES, NdkToolchain
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 
 ANDROID_KIND = "android"
 _NO_NDK = f"{NDK_VARIABLES[0]} is not set"

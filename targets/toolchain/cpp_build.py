@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from targets.errors import UsageError
-from targets.values.options import Option
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.options import Option
 
 # What the linker takes as it is.
 LINKED_SUFFIXES = (".o", ".a", ".so")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from targets.errors import GeneratorError
-from targets.process.atomic_write import write_atomically
-from targets.process.content_cache import ContentCache, file_sha256
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild
-from targets.toolchain.generator_text import included_stubs, registered_generators
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild
+from halide_autotune.targets.toolchain.generator_text import included_stubs, registered_generators
 
 _LIMITS = ProcessLimits(time_s=60.0, memory_bytes=4 * 2**30)
 

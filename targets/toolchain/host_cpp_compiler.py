@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from targets.errors import GeneratorError, ToolchainError
-from targets.halide_install import HalideInstall
-from targets.process.atomic_write import write_atomically
-from targets.process.compiler_run import find_compiler, first_errors
-from targets.process.content_cache import ContentCache, file_sha256
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.process.scratch_folder import scratch_folder
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
-from targets.toolchain.generator_stubs import stub_folder, stubs_root
-from targets.toolchain.generator_text import OLD_STYLE_STEP, is_old_style, renamed_step
+from halide_autotune.targets.errors import GeneratorError, ToolchainError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.process.compiler_run import find_compiler, first_errors
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
+from halide_autotune.targets.toolchain.generator_stubs import stub_folder, stubs_root
+from halide_autotune.targets.toolchain.generator_text import OLD_STYLE_STEP, is_old_style, renamed_step
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 CPP_COMPILERS = ("g++", "c++", "clang++")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import ToolchainError
-from targets.process.c_toolchain import CToolchain
-from targets.process.compiler_run import program_version
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.compiler_run import program_version
 
 # The first that is set names the NDK; otherwise it is the newest in the folder `ndk` of the Android SDK.
 NDK_VARIABLES = ("ANDROID_NDK_ROOT", "ANDROID_NDK_HOME", "ANDROID_NDK")

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from targets.errors import ToolchainError
-from targets.process.c_toolchain import CToolchain
-from targets.process.limited_process import ProcessLimits, run_limited
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 _VERSION_LIMITS = ProcessLimits(time_s=60.0, memory_bytes=8 * 2**30)
 _MUSL_SHIMS = Path(__file__).parent / "musl_shims.c"

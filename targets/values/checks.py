@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from targets.errors import SdkError
+from halide_autotune.targets.errors import SdkError
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Enum)

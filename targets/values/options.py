@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from targets.errors import UsageError
-from targets.values.checks import Check, Unfit, nearest_hint
-from targets.values.records import check_of_type, plain
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.checks import Check, Unfit, nearest_hint
+from halide_autotune.targets.values.records import check_of_type, plain
 
 T = TypeVar("T")
 

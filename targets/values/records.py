@@ -26,8 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from targets.errors import SdkError
-from targets.values.checks import (
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.values.checks import (
     Check,
     Unfit,
     any_text,

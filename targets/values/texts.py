@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from targets.errors import UsageError
-from targets.values.raw_file import file_of
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.raw_file import file_of
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)?", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from devices.adb.link import AdbLink
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.link import AdbLink
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 
 def output(link: AdbLink, *words: str) -> bytes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from devices.adb.link import AdbLink
-from devices.adb.wire import AdbLimits
-from devices.remote_place import AdbAddress, ConnectionSettings
+from halide_autotune.devices.adb.link import AdbLink
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings
 
 # The emulated device is in this process: what holds one end up may hold the other up as well.
 _LIMITS = AdbLimits(connect_s=120.0, silence_s=120.0, allow_s=120.0, poll_s=0.1)

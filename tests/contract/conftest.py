@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from devices.local.host_transport import HostTransport
-from devices.transport import Transport
-from sdk.settings import Settings
-from targets.process.content_cache import ContentCache
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.devices.local.host_transport import HostTransport
+from halide_autotune.devices.transport import Transport
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests.contract.local_device import local_transport
 from tests.remote_board import RemoteBoard, adb_board, ssh_board
 from tests.ssh_access import SshAccess

@@ -12,15 +12,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.execute.farm_executor import FarmExecutor
-from autotune_loop.execute.tasks.measure_tasks import OpenDevice
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.use import DeviceWish, FarmUse
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import TuningTask
-from devices.device import Clock, Device
-from devices.local.cores import plan_cores
-from targets.generator.reference import GeneratorKind, GeneratorReference
+from halide_autotune.autotune_loop.execute.farm_executor import FarmExecutor
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import OpenDevice
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.use import DeviceWish, FarmUse
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.local.cores import plan_cores
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
 from tests.run_specs import make_context, make_spec
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "separable_filter.py"

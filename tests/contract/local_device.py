@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from devices.agent.program import AgentProgram, agent_for
-from devices.device import Clock, Device
-from devices.lease.lease import SlotLease, release_lease, show_leases, take_lease
-from devices.lease.token import LeaseToken
-from devices.remote.shared_connection import shared_connection
-from devices.remote.transport import AgentTransport
-from devices.remote_place import RemotePlace, SshAddress
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.agent.program import AgentProgram, agent_for
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.lease.lease import SlotLease, release_lease, show_leases, take_lease
+from halide_autotune.devices.lease.token import LeaseToken
+from halide_autotune.devices.remote.shared_connection import shared_connection
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_link import LocalLink
 
 

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from devices.device_link import join_words
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.device_link import join_words
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 _TICK_S = 0.2
 Damage = Callable[[bytes], bytes]

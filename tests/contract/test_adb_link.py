@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from devices.adb.link import AdbLink
-from devices.adb.wire import AdbLimits
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.errors import DeviceError
+from halide_autotune.devices.adb.link import AdbLink
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.targets.errors import DeviceError
 from tests.adb_device.adb_device import AdbDevice
 from tests.adb_device.device_options import DeviceOptions, old_phone
 from tests.adb_device.link_outcomes import output, trouble

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from devices.device import Clock, Device
-from sdk.inventory.lookup import open_inventory
-from sdk.select.card_choice import describe_card, fit_card
-from sdk.select.device_choice import DeviceChoice
-from sdk.settings import Settings
-from targets.errors import DeviceError, UsageError
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.sdk.inventory.lookup import open_inventory
+from halide_autotune.sdk.select.card_choice import describe_card, fit_card
+from halide_autotune.sdk.select.device_choice import DeviceChoice
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
 from tests.contract.conftest import SEARCH_PATH
 from tests.loopback_lab import LoopbackLab
 from tests.remote_board import SshBoard, ssh_board

@@ -10,16 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from autotune_loop.farm.certificates import authority, certificate_files, revocation
-from autotune_loop.farm.certificates.authority import make_certificates, read_authority
-from autotune_loop.farm.certificates.revocation import revoke_certificates
-from autotune_loop.report.recorded_run import read_recorded_run
-from autotune_loop.report.run_page import PageOptions, print_page
-from autotune_loop.store.run_store import RunStore
-from devices.lease.token import LeaseToken, keep_token, new_token, read_token
-from devices.remote_place import RemotePlace, SshAddress
-from targets.process import scratch_folder as scratch
-from targets.process.scratch_folder import scratch_folder
+from halide_autotune.autotune_loop.farm.certificates import authority, certificate_files, revocation
+from halide_autotune.autotune_loop.farm.certificates.authority import make_certificates, read_authority
+from halide_autotune.autotune_loop.farm.certificates.revocation import revoke_certificates
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.lease.token import LeaseToken, keep_token, new_token, read_token
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.targets.process import scratch_folder as scratch
+from halide_autotune.targets.process.scratch_folder import scratch_folder
 from tests.contract.writing_process import RECORD, candidate, measurement, symbol
 from tests.recorded_run_folder import write_run_folder
 

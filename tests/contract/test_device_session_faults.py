@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
-from devices.device import Clock, Device
-from devices.device_trouble import TroubleKind
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.build.executable import BuildTools, Executable, link_executable
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device_trouble import TroubleKind
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.build.executable import BuildTools, Executable, link_executable
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests.contract.conftest import SEARCH_PATH
 from tests.fault_proxy import Direction
 from tests.remote_board import RemoteBoard, SshBoard, adb_board, ssh_board

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from devices.device import Clock, Device
-from devices.remote.open import open_remote
-from devices.timing.measure import Session, measure_kernel, write_reference
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.transport import Transport
-from targets.hexagon.runners import HexagonDeviceRunner, open_hexagon_device_runner
-from targets.hexagon.sdk import find_hexagon_sdk
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.remote.open import open_remote
+from halide_autotune.devices.timing.measure import Session, measure_kernel, write_reference
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.hexagon.runners import HexagonDeviceRunner, open_hexagon_device_runner
+from halide_autotune.targets.hexagon.sdk import find_hexagon_sdk
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.adb_device.programs import running_programs
 from tests.remote_board import AdbBoard, adb_board
 from tests.stand_in_hexagon_sdk import make_stand_in_hexagon_sdk

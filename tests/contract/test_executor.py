@@ -14,26 +14,28 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.executor import Executor
-from autotune_loop.execute.farm_executor import FarmExecutor
-from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.execute.tasks.build_tasks import Link, Search
-from autotune_loop.execute.tasks.measure_tasks import Forget, Measure, OpenDevice, PrepareReference
-from autotune_loop.farm.client import farm_client
-from autotune_loop.farm.state import farm_state
-from autotune_loop.farm.use import DeviceWish, FarmUse
-from devices.agent.program import agent_for
-from devices.device import Clock, Device
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import Measurement
-from sdk.settings import Settings
-from targets.build.executable import Executable, KernelObject
-from targets.errors import FarmError, GeneratorError
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
+from halide_autotune.autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure, SearchPoint
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, Timing
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.farm_executor import FarmExecutor
+from halide_autotune.autotune_loop.execute.local_executor import LocalExecutor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link, Search
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Forget, Measure, OpenDevice, PrepareReference
+from halide_autotune.autotune_loop.farm.client import farm_client
+from halide_autotune.autotune_loop.farm.state import farm_state
+from halide_autotune.autotune_loop.farm.use import DeviceWish, FarmUse
+from halide_autotune.devices.agent.program import agent_for
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.executable import Executable, KernelObject
+from halide_autotune.targets.errors import FarmError, GeneratorError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import write_weights
 from tests.contract.conftest import SEARCH_PATH
 from tests.contract.farm_user import context_for
 from tests.loopback_farm import LoopbackFarm, loopback_farm
@@ -41,8 +43,6 @@ from tests.loopback_lab import LoopbackLab
 from tests.plain_tasks import Divide, Meet, Nap
 from tests.remote_board import SshBoard, ssh_board
 from tests.scripted_executor import ScriptedExecutor
-from weights.baseline import baseline_weights
-from weights.weights_file import write_weights
 
 pytestmark = [
     pytest.mark.toolchain,

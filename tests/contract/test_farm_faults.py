@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.execute.farm_executor import FarmExecutor
-from autotune_loop.farm.client import farm_client
-from autotune_loop.farm.state import FarmState, farm_state
-from autotune_loop.farm.use import DeviceWish, FarmUse
-from devices.device import Clock
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.execute.farm_executor import FarmExecutor
+from halide_autotune.autotune_loop.farm.client import farm_client
+from halide_autotune.autotune_loop.farm.state import FarmState, farm_state
+from halide_autotune.autotune_loop.farm.use import DeviceWish, FarmUse
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.settings import Settings
 from tests.contract.farm_user import context_for
 from tests.loopback_farm import LoopbackFarm, loopback_farm
 from tests.plain_tasks import Doze

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.candidate import Origin, SearchedSchedule, SearchPoint
-from autotune_loop.execute.farm_executor import FarmExecutor
-from autotune_loop.execute.tasks.build_tasks import Search
-from autotune_loop.farm.use import DeviceWish, FarmUse
-from autotune_loop.specification.tuning_task import TuningTask
-from devices.local.cores import plan_cores
-from sdk.settings import Settings
-from targets.generator.reference import GeneratorReference
-from targets.halide_install import HalideInstall
+from halide_autotune.autotune_loop.candidate import Origin, SearchedSchedule, SearchPoint
+from halide_autotune.autotune_loop.execute.farm_executor import FarmExecutor
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Search
+from halide_autotune.autotune_loop.farm.use import DeviceWish, FarmUse
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.devices.local.cores import plan_cores
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.reference import GeneratorReference
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import write_weights
 from tests.generator_projects import cpp_project, python_project
 from tests.loopback_farm import LoopbackFarm, loopback_farm
 from tests.run_specs import make_context, make_spec
-from weights.baseline import baseline_weights
-from weights.weights_file import write_weights
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.slow]
 

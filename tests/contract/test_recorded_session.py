@@ -15,29 +15,29 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
-from devices.agent.program import AgentProgram, agent_for
-from devices.agent.session import AgentSession
-from devices.device import Clock, Device
-from devices.device_link import DeviceLink
-from devices.health.canary import time_canary
-from devices.health.probe import DeviceProbe, DeviceSense, probe_device
-from devices.lease.lease import SlotLease, show_leases
-from devices.remote import transport as transport_module
-from devices.remote.session_files import _Look
-from devices.remote.shared_connection import shared_connection
-from devices.remote.transport import AgentTransport, OpenedDevice, _run_outcome, _RunResult
-from devices.remote_place import RemotePlace, SshAddress
-from devices.timing.machine_signs import Surroundings
-from devices.timing.measure import Session, measure_kernel
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Measurement
-from targets.build.executable import BuildTools, Executable, link_executable
-from targets.errors import SdkError
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
+from halide_autotune.devices.agent.program import AgentProgram, agent_for
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device_link import DeviceLink
+from halide_autotune.devices.health.canary import time_canary
+from halide_autotune.devices.health.probe import DeviceProbe, DeviceSense, probe_device
+from halide_autotune.devices.lease.lease import SlotLease, show_leases
+from halide_autotune.devices.remote import transport as transport_module
+from halide_autotune.devices.remote.session_files import _Look
+from halide_autotune.devices.remote.shared_connection import shared_connection
+from halide_autotune.devices.remote.transport import AgentTransport, OpenedDevice, _run_outcome, _RunResult
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.devices.timing.machine_signs import Surroundings
+from halide_autotune.devices.timing.measure import Session, measure_kernel
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.targets.build.executable import BuildTools, Executable, link_executable
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests.recorded_session import Recording, RecordingLink, ReplayLink, spoiled_bytes
 from tests.unit.devices.timing.test_measure import ScriptedTransport, check_sane
 from tests.unit.targets.runner_kernels import compile_kernel

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import SampleFailed
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.published import NOTHING, read_published
-from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.run_record import read_run_record
-from autotune_loop.store.run_store import RunStore
-from targets.errors import RunFolderError
-from targets.process.content_cache import file_sha256
+from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.published import NOTHING, read_published
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.process.content_cache import file_sha256
 from tests.contract.writing_process import HEADER, RECORD, candidate, measurement, symbol
 from tests.run_specs import make_record, make_spec, make_task
 from tests.small_file_system import small_file_system
@@ -284,7 +284,7 @@ def test_a_limit_on_file_sizes_is_one_message(tmp_path: Path) -> None:
         command, cwd=PROJECT, capture_output=True, text=True, preexec_fn=limit_file_size, timeout=240, check=False
     )
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("targets.errors.RunFolderError: ") and "Free disk space" in last
+    assert last.startswith("halide_autotune.targets.errors.RunFolderError: ") and "Free disk space" in last
 
 
 @pytest.fixture

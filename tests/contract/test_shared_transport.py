@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from devices.device_trouble import DeviceTrouble
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import release_lease_of, take_lease_of
 from tests.remote_board import RemoteBoard
 

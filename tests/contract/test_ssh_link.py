@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.ssh.link import SshLink
-from targets.errors import DeviceError
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.ssh.link import SshLink
+from halide_autotune.targets.errors import DeviceError
 from tests.contract.conftest import StartServer
 from tests.process_state import has_ended
 from tests.ssh_access import SshAccess

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import PasswordSource, SshAddress
-from devices.ssh.link import SshLink
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import PasswordSource, SshAddress
+from halide_autotune.devices.ssh.link import SshLink
 from tests.contract.conftest import StartServer
 from tests.ssh_access import SshAccess, refusal, shown_fingerprint, works
 from tests.sshd_server import SSHD, SshdServer, make_key

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from devices.device_trouble import TroubleKind
-from devices.remote_place import PasswordSource, SshAddress
-from devices.ssh.link import SshLink
+from halide_autotune.devices.device_trouble import TroubleKind
+from halide_autotune.devices.remote_place import PasswordSource, SshAddress
+from halide_autotune.devices.ssh.link import SshLink
 from tests.password_server import PASSWORD, USER, PasswordServer
 from tests.ssh_access import SshAccess, refusal, works
 from tests.sshd_server import make_key

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from devices.transport import Transport
-from targets.errors import DeviceError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.transport import Transport
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.contract.conftest import OpenTransport
 from tests.process_state import PATIENCE_S, act_when, under_a_time_limit
 

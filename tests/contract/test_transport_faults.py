@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote import shared_connection
-from devices.remote.transport import AgentTransport
-from devices.transport import RunOutcome
-from targets.process.content_cache import ContentCache
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote import shared_connection
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.fault_proxy import Direction
 from tests.process_state import PATIENCE_S, act_when, await_condition, await_other_text, has_ended, runs
 from tests.remote_board import AdbBoard, RemoteBoard, SshBoard

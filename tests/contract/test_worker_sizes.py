@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.execute.messages import (
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, Timing
+from halide_autotune.autotune_loop.execute.local_executor import LocalExecutor
+from halide_autotune.autotune_loop.execute.messages import (
     FilePart,
     MissingInput,
     RemoteRun,
@@ -23,18 +23,18 @@ from autotune_loop.execute.messages import (
     encode_task,
     read_reply,
 )
-from autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link
-from autotune_loop.execute.tasks.measure_tasks import Measure, PrepareReference
-from autotune_loop.execute.tasks.task import FileKey, Task
-from autotune_loop.execute.worker import FarmWorker
-from autotune_loop.farm.device import FarmDevice, ServedDevice
-from autotune_loop.specification.run_context import RunContext
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Measurement
-from devices.timing.measurement_at_sizes import medians_by_size_s
-from sdk.settings import Settings
-from targets.build.executable import Executable
-from targets.process.content_cache import ContentCache
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildReference, BuiltReference, Link
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Measure, PrepareReference
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey, Task
+from halide_autotune.autotune_loop.execute.worker import FarmWorker
+from halide_autotune.autotune_loop.farm.device import FarmDevice, ServedDevice
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_s
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.farm_user import context_for
 from tests.contract.local_device import local_device, local_transport
 

@@ -11,40 +11,40 @@ import numpy
 import pytest
 
 import sdk
-from autotune_loop.execute.messages import FilePart, TaskResult
-from autotune_loop.execute.run_files import RunFiles
-from autotune_loop.execute.tasks.task import FileKey
-from autotune_loop.execute.travelling_generators import _packed
-from autotune_loop.farm.certificates.authority import make_certificates
-from autotune_loop.farm.certificates.revocation import revoke_certificates
-from autotune_loop.report.recorded_run import read_recorded_run
-from autotune_loop.report.run_page import PageOptions
-from autotune_loop.store.featurization import Featurization
-from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.run_store import RunStore
-from autotune_loop.store.sample_file import Sample, write_sample
-from devices.adb.key import load_adb_key
-from devices.health.health import record_unhealthy
-from devices.inventory.file import add_device
-from devices.lease.token import LeaseToken, keep_token, lasting_token, new_token
-from devices.local.host_transport import HostTransport
-from devices.remote_place import RemotePlace, SshAddress
-from sdk.api.report import write_report
-from sdk.service.farm_worker import _own_folder
-from targets.build.runner_input_file import write_input_file
-from targets.errors import SdkError
-from targets.halide_install import find_halide_install
-from targets.process.content_cache import ContentCache
+from halide_autotune.autotune_loop.execute.messages import FilePart, TaskResult
+from halide_autotune.autotune_loop.execute.run_files import RunFiles
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey
+from halide_autotune.autotune_loop.execute.travelling_generators import _packed
+from halide_autotune.autotune_loop.farm.certificates.authority import make_certificates
+from halide_autotune.autotune_loop.farm.certificates.revocation import revoke_certificates
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.report.run_page import PageOptions
+from halide_autotune.autotune_loop.store.featurization import Featurization
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.devices.adb.key import load_adb_key
+from halide_autotune.devices.health.health import record_unhealthy
+from halide_autotune.devices.inventory.file import add_device
+from halide_autotune.devices.lease.token import LeaseToken, keep_token, lasting_token, new_token
+from halide_autotune.devices.local.host_transport import HostTransport
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.sdk.api.report import write_report
+from halide_autotune.sdk.service.farm_worker import _own_folder
+from halide_autotune.targets.build.runner_input_file import write_input_file
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.lineage import Lineage
+from halide_autotune.weights.registry import WeightsRegistry
+from halide_autotune.weights.weights_file import Weights
 from tests.contract.writing_process import HEADER, RECORD, candidate, measurement, symbol
 from tests.recorded_run_folder import write_run_folder
 from tests.small_file_system import small_file_system
 from tests.unit.autotune_loop.shipping.test_ship_folder import ARM
 from tests.unit.autotune_loop.shipping.test_ship_folder import write as ship
 from tests.unit.devices.inventory.test_file import board
-from weights.baseline import baseline_weights
-from weights.lineage import Lineage
-from weights.registry import WeightsRegistry
-from weights.weights_file import Weights
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PLACE = RemotePlace(SshAddress("board"))

@@ -11,12 +11,12 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from autotune_loop.candidate import Candidate, Origin, SearchPoint
-from autotune_loop.store.published import Published, ScheduleTime
-from autotune_loop.store.run_record import FILE_NAME
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.measurement import Measurement
+from halide_autotune.autotune_loop.candidate import Candidate, Origin, SearchPoint
+from halide_autotune.autotune_loop.store.published import Published, ScheduleTime
+from halide_autotune.autotune_loop.store.run_record import FILE_NAME
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Measurement
 from tests.run_specs import make_record
 
 RECORD = make_record()

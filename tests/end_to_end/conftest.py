@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.measure import machine_watch
-from autotune_loop.run.result import TuneResult
-from autotune_loop.specification.objective import LOOKS
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.measure import machine_watch
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.specification.objective import LOOKS
+from halide_autotune.sdk.settings import Settings
 from tests.flat_tuning import tune_flat
 
 SMALL = ("width=192", "height=96")

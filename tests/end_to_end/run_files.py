@@ -8,13 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.run.result import TuneResult
-from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.sample_file import read_sample
-from sdk.checks.run_checks import check_run
-from weights.network import Network
-from weights.weights_file import read_weights
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.sample_file import read_sample
+from halide_autotune.sdk.checks.run_checks import check_run
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import read_weights
 
 
 def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.run.result import Outcome
-from autotune_loop.store.run_record import read_run_record
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.run.result import Outcome
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk.settings import Settings
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_header, check_run_folder
 

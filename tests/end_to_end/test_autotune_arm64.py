@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.run.result import Outcome
+from halide_autotune.autotune_loop.run.result import Outcome
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_header, check_run_folder
 

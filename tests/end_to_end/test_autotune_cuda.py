@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.run.result import Outcome, TuneResult
-from sdk.settings import Settings
-from targets.halide_install import HalideInstall
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import read_weights
 from tests.end_to_end.conftest import QUICK_LEARNING, SMALL
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.flat_tuning import tune_flat
 from tests.halide_tool import check_every_sample_was_read, run_halides_tool
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
-from weights.network import Network
-from weights.weights_file import read_weights
 
 SAMPLING: dict[str, Any] = {"batch_size": 10, "pool_factor": 1.0, "seed": 3}
 
@@ -40,7 +40,11 @@ def stand_in(tmp_path_factory: pytest.TempPathFactory) -> StandInCuda:
 
 @pytest.mark.skipif(has_driver(), reason="there is a CUDA driver")
 def test_without_a_card_there_is_one_message(examples: Path, settings: Settings, tmp_path: Path) -> None:
-    start = [sys.executable, "-c", "import sys, sdk.main; sys.exit(sdk.main.main())"]
+    start = [
+        sys.executable,
+        "-c",
+        "import sys; from halide_autotune.sdk import main as sdk_main; sys.exit(sdk_main.main())",
+    ]
     command = [*start, "autotune", str(examples / "separable_filter.py"), "--target", "cuda-sm80"]
     environment = {**settings.environment, "PYTHONPATH": str(examples.parent)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

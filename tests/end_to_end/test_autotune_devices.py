@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
-from autotune_loop.play_off.verdict import VerdictReason
-from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.store import board_factor
-from devices.health import canary as canary_watch
-from sdk.settings import Settings
-from targets.errors import DeviceError
-from targets.process.content_cache import ContentCache
+from halide_autotune.autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
+from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.autotune_loop.store import board_factor
+from halide_autotune.devices.health import canary as canary_watch
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.fault_proxy import Direction
@@ -236,7 +236,7 @@ def test_a_run_that_lost_its_only_board_is_resumed_on_another(
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sdk.settings import read_settings
+from halide_autotune.sdk.settings import read_settings
 from tests.flat_tuning import tune_flat
 generator, inventory, folder = sys.argv[1:4]
 def listen(event):
@@ -293,7 +293,7 @@ def test_a_device_that_another_user_has_is_waited_for(tune: Tune, lab: Lab, exam
 
 
 def test_schedules_are_compared_on_each_device(lab: Lab, examples: Path) -> None:
-    from sdk import GeneratorSpec, RunOptions, bench
+    from halide_autotune.sdk import GeneratorSpec, RunOptions, bench
 
     results = bench(
         GeneratorSpec(str(examples / "separable_filter.py"), SMALL),

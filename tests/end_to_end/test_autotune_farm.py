@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import sdk
-from autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
-from autotune_loop.run.result import Outcome
-from devices.agent.program import agent_for
-from sdk.settings import Settings
-from targets.errors import DeviceError, FarmError, SdkError, UsageError
-from targets.process.content_cache import ContentCache
+from halide_autotune.autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
+from halide_autotune.autotune_loop.run.result import Outcome
+from halide_autotune.devices.agent.program import agent_for
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError, FarmError, SdkError, UsageError
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.end_to_end.test_autotune_devices import check_every_candidate_has_one_end

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.events import BatchDone, Event, Notice, PlayOff, event_to_dict
-from autotune_loop.play_off.verdict import VerdictReason
-from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.specification.tuning_task import published_names
-from autotune_loop.store.run_record import read_run_record
-from sdk import resume
-from sdk.main import main
-from sdk.options.generator_spec import GeneratorSpec
-from sdk.settings import Settings
-from targets.errors import GeneratorError, SdkError, UsageError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.events import BatchDone, Event, Notice, PlayOff, event_to_dict
+from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.autotune_loop.specification.tuning_task import published_names
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk import resume
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, SdkError, UsageError
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 
@@ -226,7 +226,7 @@ def test_a_schedule_with_wrong_output_never_wins(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One candidate's object is replaced by one of the same signature that does next to nothing."""
-    from autotune_loop.store.run_store import RunStore
+    from halide_autotune.autotune_loop.store.run_store import RunStore
 
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
@@ -271,7 +271,7 @@ def test_failures_at_first_are_no_end_until_they_are_many(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from autotune_loop.measure.batch_measurer import BatchMeasurer
+    from halide_autotune.autotune_loop.measure.batch_measurer import BatchMeasurer
 
     batches: list[int] = []
     measure = BatchMeasurer.measure

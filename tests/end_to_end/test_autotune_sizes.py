@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.run.result import Outcome, TuneResult
-from sdk import resume
-from sdk.settings import Settings
-from targets.errors import GeneratorError, UsageError
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.sdk import resume
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, UsageError
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_run_folder, rows
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.candidate import SearchFailure
-from autotune_loop.events import Event, Notice
-from autotune_loop.execute.tasks.build_tasks import Search
-from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
-from autotune_loop.store.run_store import RunStore
-from sdk import ship
-from sdk.settings import Settings
-from targets.errors import RunFolderError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.candidate import SearchFailure
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Search
+from halide_autotune.autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.sdk import ship
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_run_folder, rows
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
-from autotune_loop.deadline import Deadline
-from autotune_loop.events import Event, Notice, PlayOff
-from autotune_loop.run import budget as budget_module
-from autotune_loop.run import rounds as rounds_module
-from autotune_loop.run.ending import RunEnding
-from autotune_loop.run.result import Outcome
-from autotune_loop.specification import build_limits
-from targets.errors import BudgetError, GeneratorError
+from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.events import Event, Notice, PlayOff
+from halide_autotune.autotune_loop.run import budget as budget_module
+from halide_autotune.autotune_loop.run import rounds as rounds_module
+from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.autotune_loop.run.result import Outcome
+from halide_autotune.autotune_loop.specification import build_limits
+from halide_autotune.targets.errors import BudgetError, GeneratorError
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.process_state import PATIENCE_S
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from sdk.settings import Settings
+from halide_autotune.sdk.settings import Settings
 from tests.cmake_tool import CMAKE
 
 SDK = Path(sys.executable).with_name("sdk")

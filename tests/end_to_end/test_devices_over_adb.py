@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from devices.adb.wire import AdbLimits
-from devices.inventory.file import load_inventory
-from sdk.inventory import device_listing
-from sdk.main import main
-from sdk.settings import Settings
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.inventory.file import load_inventory
+from halide_autotune.sdk.inventory import device_listing
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.settings import Settings
 from tests.adb_device.adb_device import AdbDevice
 from tests.adb_device.device_options import DeviceOptions
 
@@ -64,7 +64,7 @@ def test_a_phone_is_allowed_added_checked_and_leased(
 def test_a_phone_that_nobody_has_allowed_is_listed_with_the_reason(
     phone: AdbDevice, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("devices.adb.link.AdbLimits", partial(AdbLimits, allow_s=1.0))
+    monkeypatch.setattr("halide_autotune.devices.adb.link.AdbLimits", partial(AdbLimits, allow_s=1.0))
     arguments = f"devices add phone --adb 127.0.0.1:{phone.port} --no-probe --target x86-64"
     assert main(arguments.split()) == 0
     capsys.readouterr()

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from devices.health.health import read_health, record_unhealthy
-from devices.inventory.file import load_inventory
-from devices.remote_place import SshAddress
-from sdk.inventory import device_listing
-from sdk.main import main
-from sdk.settings import Settings
+from halide_autotune.devices.health.health import read_health, record_unhealthy
+from halide_autotune.devices.inventory.file import load_inventory
+from halide_autotune.devices.remote_place import SshAddress
+from halide_autotune.sdk.inventory import device_listing
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.settings import Settings
 from tests.sshd_server import SSHD, SshdServer, make_key
 
 # The first test builds the agent, which takes a while on a busy machine.
@@ -227,7 +227,14 @@ def test_a_passphrase_is_asked_for_on_the_terminal(
     further = f'identity_file = "{key}"\npassword = "prompt"'
     (tmp_path / "here" / "devices.toml").write_text(entry("pi", server, tmp_path, further))
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "SDK_CACHE_DIR": str(settings.cache_folder)}
-    command = [sys.executable, "-m", "sdk.main", "devices", "--inventory", str(tmp_path / "here" / "devices.toml")]
+    command = [
+        sys.executable,
+        "-m",
+        "halide_autotune.sdk.main",
+        "devices",
+        "--inventory",
+        str(tmp_path / "here" / "devices.toml"),
+    ]
     typed, terminal = pty.openpty()
     with open(typed, "r+b", buffering=0) as person, open(terminal, "r+b", buffering=0) as screen:
         process = subprocess.Popen(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.run.result import Outcome
-from sdk import GeneratorSpec, bench
-from sdk.settings import Settings
-from targets.errors import GeneratorError
-from targets.profile.loader import load_profile
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.run.result import Outcome
+from halide_autotune.sdk import GeneratorSpec, bench
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.profile.loader import load_profile
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.farm.certificates.authority import make_certificates
-from sdk.main import main
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.farm.certificates.authority import make_certificates
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.settings import Settings
 from tests.loopback_farm import FarmProcess, LoopbackFarm, loopback_farm, sdk_program
 
 pytestmark = pytest.mark.slow
@@ -26,30 +26,30 @@ _SOON_S = 120.0
 # A worker of another Halide: everything of it is real but what it says of itself.
 _OTHER_HALIDE = """
 import dataclasses, sys
-import autotune_loop.execute.serve_worker as service
+import halide_autotune.autotune_loop.execute.serve_worker as service
 own = service.own_versions
 service.own_versions = lambda builds: dataclasses.replace(own(builds=builds), halide="20.0.0")
-from sdk.main import main
+from halide_autotune.sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
 
 # A worker that can connect to its scheduler, which cannot connect to it: it says that it is where nobody listens.
 _OUT_OF_REACH = """
 import functools, sys
-from autotune_loop.farm import versions
+from halide_autotune.autotune_loop.farm import versions
 code_sha256, _ = sys.argv.pop(1), sys.argv.pop(1)
 versions._code_sha256 = lambda: code_sha256
-import autotune_loop.execute.serve_worker as service
+import halide_autotune.autotune_loop.execute.serve_worker as service
 service.PortlessWorker = functools.partial(service.PortlessWorker, contact_address="tls://127.0.0.1:1")
-from sdk.main import main
+from halide_autotune.sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
 
 _WITHOUT_A_LOOK = """
 import sys
-from autotune_loop.execute import serve_worker
+from halide_autotune.autotune_loop.execute import serve_worker
 serve_worker.check_host_certificate = lambda folder, service: None
-from sdk.main import main
+from halide_autotune.sdk.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -6,20 +6,20 @@ import re
 from pathlib import Path
 
 import sdk
-from autotune_loop.run.result import TuneResult
-from sdk.settings import Settings
-from targets.generator.program import open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.process.limited_process import ProcessLimits
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import profile_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import read_weights
 from tests.end_to_end.conftest import SMALL
 from tests.halide_tool import check_every_sample_was_read, run_halides_tool
-from weights.network import Network
-from weights.weights_file import read_weights
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 

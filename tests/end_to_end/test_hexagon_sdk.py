@@ -11,14 +11,14 @@ from typing import Any
 import numpy
 import pytest
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.run.result import Outcome
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.run_record import read_run_record
-from sdk import build
-from sdk.options.generator_spec import GeneratorSpec
-from sdk.settings import Settings
-from targets.build.runner_input_file import write_input_file
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.run.result import Outcome
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk import build
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.runner_input_file import write_input_file
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_run_folder, rows
 from tests.remote_board import adb_board

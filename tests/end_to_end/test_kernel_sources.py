@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import sdk
-from autotune_loop.run.result import Outcome, TuneResult
-from sdk.settings import Settings
-from targets.errors import ToolchainError, UsageError
-from targets.process.content_cache import file_sha256
-from targets.toolchain.cpp_build import CppBuild
-from targets.values.options import with_values
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import ToolchainError, UsageError
+from halide_autotune.targets.process.content_cache import file_sha256
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.options import with_values
 
 pytestmark = pytest.mark.toolchain
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.run.result import Outcome
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.run.result import Outcome
+from halide_autotune.sdk.settings import Settings
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_run_folder, rows
 

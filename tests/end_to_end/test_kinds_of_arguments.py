@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import sdk
-from autotune_loop.run.result import Outcome, TuneResult
-from sdk.options.ship_options import ShipOptions
-from sdk.settings import Settings
-from targets.errors import GeneratorError, UsageError
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.sdk.options.ship_options import ShipOptions
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, UsageError
 from tests.end_to_end.run_files import rows
 from tests.unit.targets.raw_arrays import read_arrays
 

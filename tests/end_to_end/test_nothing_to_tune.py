@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import sdk
-from autotune_loop.candidate import TechniqueName
-from autotune_loop.events import Event, Notice
-from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.shipping.sizes.request import SizeVerdict
-from sdk.options.ship_options import ShipOptions
-from sdk.settings import Settings
-from targets.errors import GeneratorError
-from targets.toolchain.cpp_build import CppBuild
+from halide_autotune.autotune_loop.candidate import TechniqueName
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.autotune_loop.shipping.sizes.request import SizeVerdict
+from halide_autotune.sdk.options.ship_options import ShipOptions
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
 from tests.end_to_end.test_kernel_sources import STAGED, TRIPLE_CPP
 
 pytestmark = pytest.mark.toolchain

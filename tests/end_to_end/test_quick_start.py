@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sdk.settings import Settings
+from halide_autotune.sdk.settings import Settings
 
 PROJECT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(?:(?:python|cpp) title=(\S+)|sh (run))\n(.*?)^```$", re.MULTILINE | re.DOTALL)

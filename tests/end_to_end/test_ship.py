@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy
 import pytest
 
-import sdk.main
-from sdk.settings import Settings
-from targets.halide_install import HalideInstall
+from halide_autotune.sdk import main as sdk_main
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.halide_install import HalideInstall
 
 WIDTH, HEIGHT = 1536, 1024
 TARGET = "x86-64-linux-avx-avx2-f16c-fma-sse41"
@@ -51,7 +51,7 @@ def test_what_is_committed_fits_its_generators(examples: Path, capfd: pytest.Cap
     folder = examples / "shipping"
     for generator in ("blur.cpp", "blur.py"):
         check = ["ship", "--check", str(folder / "schedules"), "--generator", str(folder / generator)]
-        assert sdk.main.main(check) == 0, capfd.readouterr().err
+        assert sdk_main.main(check) == 0, capfd.readouterr().err
 
 
 @pytest.mark.slow

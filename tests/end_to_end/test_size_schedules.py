@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.report.recorded_run import read_recorded_run
-from autotune_loop.report.run_page import PageOptions
-from autotune_loop.run.decision import size_play_offs
-from autotune_loop.run.result import TuneResult
-from autotune_loop.shipping.ship_manifest import read_manifest
-from autotune_loop.store.run_record import read_run_record
-from sdk import check_shipped, ship
-from sdk.api.report import write_report
-from sdk.checks.run_checks import check_run
-from sdk.options.ship_options import ShipOptions
-from sdk.settings import Settings
-from targets.errors import RunFolderError, UsageError
-from targets.halide_install import HalideInstall
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.report.run_page import PageOptions
+from halide_autotune.autotune_loop.run.decision import size_play_offs
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.shipping.ship_manifest import read_manifest
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk import check_shipped, ship
+from halide_autotune.sdk.api.report import write_report
+from halide_autotune.sdk.checks.run_checks import check_run
+from halide_autotune.sdk.options.ship_options import ShipOptions
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import RunFolderError, UsageError
+from halide_autotune.targets.halide_install import HalideInstall
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import rows
 

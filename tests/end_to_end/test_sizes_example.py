@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from sdk import check_shipped
-from sdk.settings import Settings
+from halide_autotune.sdk import check_shipped
+from halide_autotune.sdk.settings import Settings
 from tests.cmake_tool import CMAKE
 
 PACKAGE = Path(__file__).parents[2] / "sdk" / "cmake_package"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.moves.mutation import CROSSOVER, MOVES
-from autotune_loop.run import rounds
-from autotune_loop.run.result import TuneResult
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
+from halide_autotune.autotune_loop.run import rounds
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_header, rows
 from tests.installed_technique import install_technique

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.events import Event, SampleFailed, event_to_dict
-from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.shipping.ship_manifest import read_manifest
-from autotune_loop.store.sample_file import read_sample
-from sdk import check_shipped, ship
-from sdk.main import main
-from sdk.options.ship_options import ShipOptions
-from sdk.settings import Settings
-from targets.errors import GeneratorError, UsageError
-from targets.values.options import with_values
+from halide_autotune.autotune_loop.events import Event, SampleFailed, event_to_dict
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.autotune_loop.shipping.ship_manifest import read_manifest
+from halide_autotune.autotune_loop.store.sample_file import read_sample
+from halide_autotune.sdk import check_shipped, ship
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.options.ship_options import ShipOptions
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.values.options import with_values
+from halide_autotune.weights.network import Network
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import rows
-from weights.network import Network
 
 pytestmark = pytest.mark.skipif(not shutil.which("qemu-x86_64"), reason="qemu-x86_64 is not installed")
 

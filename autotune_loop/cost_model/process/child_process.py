@@ -13,8 +13,8 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
-from targets.errors import ToolchainError
-from targets.process.child_guard import forget, watch_over
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.child_guard import forget, watch_over
 
 
 class ModelProcessError(ToolchainError):

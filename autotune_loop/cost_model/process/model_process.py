@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from autotune_loop.candidate import TrainingSample
-from autotune_loop.cost_model.process.child_process import ChildProcess, ModelProcessError
-from autotune_loop.cost_model.ranking import RankingScores
-from autotune_loop.cost_model.training_report import TrainingReport
-from autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.candidate import TrainingSample
+from halide_autotune.autotune_loop.cost_model.process.child_process import ChildProcess, ModelProcessError
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores
+from halide_autotune.autotune_loop.cost_model.training_report import TrainingReport
+from halide_autotune.autotune_loop.specification.options import LearnOptions
 
 
 def tensorflow_environment(environment: Mapping[str, str], threads: int) -> dict[str, str]:
@@ -34,7 +34,8 @@ def tensorflow_environment(environment: Mapping[str, str], threads: int) -> dict
 # Counted from `start`.
 _START_LIMIT_S = 180.0
 _REQUEST_LIMIT_S = 600.0
-_IMPORT_ROOT = Path(__file__).resolve().parents[3]
+# Not resolved: what is imported has its name by the links in src/.
+_IMPORT_ROOT = Path(__file__).absolute().parents[4]
 
 
 class ModelProcess:
@@ -51,7 +52,7 @@ class ModelProcess:
     """
 
     def __init__(self, num_cores: int, weights_path: Path, log_path: Path, environment: Mapping[str, str]) -> None:
-        module = "autotune_loop.cost_model.process.model_worker"
+        module = "halide_autotune.autotune_loop.cost_model.process.model_worker"
         self._command = [sys.executable, "-P", "-m", module, str(weights_path), str(num_cores)]
         python_path = [str(_IMPORT_ROOT), environment.get("PYTHONPATH", "")]
         self._environment = tensorflow_environment(environment, threads=1)

@@ -21,23 +21,23 @@ from typing import Any
 
 import numpy as np
 
-from autotune_loop.candidate import TrainingSample
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.dataset import group_samples
-from autotune_loop.cost_model.fitting import fit
-from autotune_loop.cost_model.network import PIPELINE_INPUTS, schedule_inputs
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.process.child_process import ModelProcessError
-from autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from autotune_loop.cost_model.terms import TERM_COUNT
-from autotune_loop.cost_model.training import train
-from autotune_loop.cost_model.training_report import TrainingReport
-from autotune_loop.specification.options import LearnOptions
-from autotune_loop.store.featurization import Featurization, read_featurization
-from autotune_loop.store.sample_file import Sample
-from targets.errors import SdkError, WeightsError
-from weights.network import Network
-from weights.weights_file import Weights, read_weights
+from halide_autotune.autotune_loop.candidate import TrainingSample
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.dataset import group_samples
+from halide_autotune.autotune_loop.cost_model.fitting import fit
+from halide_autotune.autotune_loop.cost_model.network import PIPELINE_INPUTS, schedule_inputs
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, score_ranking
+from halide_autotune.autotune_loop.cost_model.terms import TERM_COUNT
+from halide_autotune.autotune_loop.cost_model.training import train
+from halide_autotune.autotune_loop.cost_model.training_report import TrainingReport
+from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization
+from halide_autotune.autotune_loop.store.sample_file import Sample
+from halide_autotune.targets.errors import SdkError, WeightsError
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, read_weights
 
 
 def read_network_features(path: Path, network: Network) -> Featurization:

@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
-from autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, key_of
-from autotune_loop.execute.worker_state import WorkerState
-from autotune_loop.parameters.space import set_sha256
-from autotune_loop.schedule.apply import apply_header
-from autotune_loop.schedule.print_header import mend_header
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.store.featurization import read_featurization
-from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
-from targets.build.kernel_sources import KernelSources
-from targets.cuda.device_code import run_checked_generator
-from targets.errors import SdkError
-from targets.generator.run import (
+from halide_autotune.autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
+from halide_autotune.autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, key_of
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.autotune_loop.parameters.space import set_sha256
+from halide_autotune.autotune_loop.schedule.apply import apply_header
+from halide_autotune.autotune_loop.schedule.print_header import mend_header
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.targets.build.executable import BuildTools, Executable, KernelObject, link_executable
+from halide_autotune.targets.build.kernel_sources import KernelSources
+from halide_autotune.targets.cuda.device_code import run_checked_generator
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.generator.run import (
     EMITTED_SUFFIXES,
     AutoschedulerRequest,
     GeneratedFiles,
@@ -29,15 +29,19 @@ from targets.generator.run import (
     GeneratorRequest,
     plain_folder,
 )
-from targets.process.limited_process import ProcessLimits
-from targets.process.stop_signal import StopSignal
-from targets.profile.target_features import kernel_target
-from targets.schedule.autoschedulers import OWN_SCHEDULE, profile_autoscheduler, reference_autoschedulers
-from targets.schedule.header import read_schedule
-from targets.schedule.plugins import ALL_AT_ROOT, schedule_autoscheduler, search_only
-from weights.arithmetic import perturb_weights
-from weights.network import Network
-from weights.weights_file import read_weights, write_weights
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.target_features import kernel_target
+from halide_autotune.targets.schedule.autoschedulers import (
+    OWN_SCHEDULE,
+    profile_autoscheduler,
+    reference_autoschedulers,
+)
+from halide_autotune.targets.schedule.header import read_schedule
+from halide_autotune.targets.schedule.plugins import ALL_AT_ROOT, schedule_autoscheduler, search_only
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import read_weights, write_weights
 
 _WITH_CODE = ("object", "schedule", "featurization")
 _FROM_HEADER = ("object", "schedule")

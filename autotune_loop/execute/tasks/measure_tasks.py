@@ -6,17 +6,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.tasks.task import FileKey, MeasureTask
-from autotune_loop.execute.worker_state import WorkerState
-from devices.health.probe import DeviceSense
-from devices.timing.func_times import FuncTimes
-from devices.timing.machine_signs import Surroundings
-from devices.timing.measure import device_failure
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure
-from targets.build.executable import Executable
-from targets.errors import DeviceError
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, Timing
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey, MeasureTask
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.devices.health.probe import DeviceSense
+from halide_autotune.devices.timing.func_times import FuncTimes
+from halide_autotune.devices.timing.machine_signs import Surroundings
+from halide_autotune.devices.timing.measure import device_failure
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import DeviceError
 
 
 def _file_of(executable: Executable) -> dict[Path, FileKey]:

@@ -6,21 +6,21 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute.tasks.build_tasks import GeneratorTask, built_object
-from autotune_loop.execute.worker_state import WorkerState
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.reading.pipeline import read_schedule
-from autotune_loop.specification.tuning_task import TuningTask
-from targets.build.object_code import is_same_code
-from targets.errors import SdkError
-from targets.generator.run import GeneratedFiles, GeneratorFailure, plain_folder
-from targets.pipeline.inspection import Inspected
-from targets.profile.target_features import kernel_target
-from targets.schedule.pipeline_schedule import read_pipeline
-from targets.schedule.plugins import replay_autoscheduler
+from halide_autotune.autotune_loop.candidate import BuiltObject
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import GeneratorTask, built_object
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.reading.pipeline import read_schedule
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.targets.build.object_code import is_same_code
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorFailure, plain_folder
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.profile.target_features import kernel_target
+from halide_autotune.targets.schedule.pipeline_schedule import read_pipeline
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 
-from autotune_loop.candidate import BuiltObject
-from autotune_loop.execute.tasks.build_tasks import GeneratorTask
-from autotune_loop.execute.worker_state import WorkerState
-from targets.errors import SdkError
-from targets.generator.run import GeneratorFailure, plain_folder
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import PipelineShape, describe_pipeline
-from targets.process.limited_process import ProcessLimits
-from targets.profile.target_features import kernel_target
-from targets.schedule.plugins import replay_autoscheduler
+from halide_autotune.autotune_loop.candidate import BuiltObject
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import GeneratorTask
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.generator.run import GeneratorFailure, plain_folder
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.target_features import kernel_target
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler
 
 
 @dataclass(frozen=True)

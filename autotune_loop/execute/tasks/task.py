@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from autotune_loop.execute.worker_state import WorkerState
-from targets.errors import FarmError, os_error_as
-from targets.process.content_cache import file_sha256
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.targets.errors import FarmError, os_error_as
+from halide_autotune.targets.process.content_cache import file_sha256
 
 R_co = TypeVar("R_co", covariant=True)
 

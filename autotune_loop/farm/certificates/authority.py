@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from autotune_loop.farm.certificates.certificate_files import (
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import (
     CA_FILE,
     CA_KEY_FILE,
     CERTIFICATE_FILE,
@@ -32,8 +32,8 @@ from autotune_loop.farm.certificates.certificate_files import (
     read_revoked,
     write_key,
 )
-from targets.errors import FarmError, UsageError
-from targets.process.atomic_write import write_atomically
+from halide_autotune.targets.errors import FarmError, UsageError
+from halide_autotune.targets.process.atomic_write import write_atomically
 
 _AUTHORITY = "halide-autotune-sdk farm"
 _HOSTS, _USERS = "hosts", "users"

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from targets.errors import FarmError, os_error_as
-from targets.process.atomic_write import write_atomically
+from halide_autotune.targets.errors import FarmError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
 
 # The same names on every machine: a host's or user's folder is copied there as it is.
 CA_FILE = "ca.pem"

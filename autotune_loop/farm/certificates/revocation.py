@@ -13,17 +13,17 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from autotune_loop.farm.certificates.authority import certificates_made, name_of, read_authority
-from autotune_loop.farm.certificates.certificate_files import (
+from halide_autotune.autotune_loop.farm.certificates.authority import certificates_made, name_of, read_authority
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import (
     REVOKED_FILE,
     is_of_host,
     is_revoked,
     read_certificate,
     read_revoked,
 )
-from targets.errors import FarmError, UsageError, os_error_as
-from targets.process.atomic_write import write_atomically
-from targets.values.checks import nearest_hint
+from halide_autotune.targets.errors import FarmError, UsageError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.checks import nearest_hint
 
 # Clocks of a lab may differ a little, and a list of the future is no list.
 _BEFORE_NOW = datetime.timedelta(days=1)

@@ -9,7 +9,7 @@ from typing import Any
 from cryptography import x509
 from distributed import Security
 
-from autotune_loop.farm.certificates.certificate_files import (
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import (
     CA_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,

@@ -7,25 +7,25 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from autotune_loop.events import Listener, Notice
-from autotune_loop.execute.executor import Executor
-from autotune_loop.measure.leader_race import DEVIATIONS
-from autotune_loop.play_off.course import PlayOffResult
-from autotune_loop.play_off.reserve import PlayOffRoom
-from autotune_loop.play_off.run_play_off import AtSize, PlayOffEntries, RunPlayOff
-from autotune_loop.play_off.verdict import VerdictReason
-from autotune_loop.run.default_schedule import restore_objects
-from autotune_loop.run.ending import RunEnding
-from autotune_loop.run.result import TunedSchedule
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.run.time_plan import TimePlan
-from autotune_loop.run.timed import Timed, fastest_at
-from autotune_loop.specification.deciding_argument import DecidingArgument, deciding_argument
-from autotune_loop.store.run_store import RunStore
-from autotune_loop.store.size_schedules import GENERAL, SizeSchedule
-from devices.timing.measure_settings import KernelInputs
-from targets.errors import SdkError
-from targets.process.content_cache import file_sha256
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.measure.leader_race import DEVIATIONS
+from halide_autotune.autotune_loop.play_off.course import PlayOffResult
+from halide_autotune.autotune_loop.play_off.reserve import PlayOffRoom
+from halide_autotune.autotune_loop.play_off.run_play_off import AtSize, PlayOffEntries, RunPlayOff
+from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
+from halide_autotune.autotune_loop.run.default_schedule import restore_objects
+from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.autotune_loop.run.result import TunedSchedule
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.run.time_plan import TimePlan
+from halide_autotune.autotune_loop.run.timed import Timed, fastest_at
+from halide_autotune.autotune_loop.specification.deciding_argument import DecidingArgument, deciding_argument
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.store.size_schedules import GENERAL, SizeSchedule
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.process.content_cache import file_sha256
 
 # How many times as fast as the schedule for all sizes a size's own must be there: more code to build and to ship is
 # not worth less.

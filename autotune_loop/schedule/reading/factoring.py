@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from autotune_loop.schedule.directives import Directive, Rename, RFactor, Split
-from autotune_loop.schedule.model import StageSchedule
-from autotune_loop.schedule.reading.names import ReadNames
-from autotune_loop.schedule.values import TailStrategy
+from halide_autotune.autotune_loop.schedule.directives import Directive, Rename, RFactor, Split
+from halide_autotune.autotune_loop.schedule.model import StageSchedule
+from halide_autotune.autotune_loop.schedule.reading.names import ReadNames
+from halide_autotune.autotune_loop.schedule.values import TailStrategy
 
 _SUFFIX = "_intm"
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autotune_loop.schedule.check import make_identifier
-from autotune_loop.schedule.model import Accessor, DimensionList, Parameter, Variable
-from autotune_loop.schedule.values import OUTERMOST, Expression, Number
+from halide_autotune.autotune_loop.schedule.check import make_identifier
+from halide_autotune.autotune_loop.schedule.model import Accessor, DimensionList, Parameter, Variable
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, Expression, Number
 
 # What nobody has named: Halide makes a letter and a number of it.
 _UNNAMED = re.compile(r"[a-z][0-9]+(?:\$[a-z0-9]+)?")

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import (
     AlignBounds,
     AlignExtent,
     AlignStorage,
@@ -31,7 +31,7 @@ from autotune_loop.schedule.directives import (
     StoreIn,
     Unscheduled,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     ByName,
     Clone,
     Intermediate,
@@ -41,10 +41,10 @@ from autotune_loop.schedule.model import (
     StageSchedule,
     Wrapper,
 )
-from autotune_loop.schedule.reading.factoring import factored_stages
-from autotune_loop.schedule.reading.names import ReadNames
-from autotune_loop.schedule.reading.stage import StageReader
-from autotune_loop.schedule.values import ROOT, LoopLevel, MemoryType, Number
+from halide_autotune.autotune_loop.schedule.reading.factoring import factored_stages
+from halide_autotune.autotune_loop.schedule.reading.names import ReadNames
+from halide_autotune.autotune_loop.schedule.reading.stage import StageReader
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel, MemoryType, Number
 
 # What Halide calls the Funcs of in() and clone_in(), after the name of the Func.
 _CLONE = re.compile(r"_clone(?:_in_.*)?\$(\d+)")

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.directives import (
     AllowRaceConditions,
     Atomic,
     ComputeWith,
@@ -28,9 +28,9 @@ from autotune_loop.schedule.directives import (
     Unscheduled,
     Vectorize,
 )
-from autotune_loop.schedule.model import StageSchedule
-from autotune_loop.schedule.reading.names import ReadNames
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.model import StageSchedule
+from halide_autotune.autotune_loop.schedule.reading.names import ReadNames
+from halide_autotune.autotune_loop.schedule.values import (
     OUTERMOST,
     DeviceAPI,
     Expression,

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from autotune_loop.moves.mutation import Mutation
-from autotune_loop.search.techniques.evolution import Evolution, chances_of, move_weights, parents_of
-from autotune_loop.search.techniques.population_model import PopulationModels, features_in
-from autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
-from autotune_loop.search.techniques.technique import Population, Proposal
+from halide_autotune.autotune_loop.moves.mutation import Mutation
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, chances_of, move_weights, parents_of
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
 
 _CHAINS_PER_WANTED, _MOST_CHAINS, _STEPS = 2, 16, 8
 # In logarithms of the time: a step to what is expected to take so much more is taken in one of e cases.

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from autotune_loop.moves.mutation import MOVES, Child, Mutation
-from autotune_loop.search.techniques.population_model import PopulationModels, features_in
-from autotune_loop.search.techniques.schedule_model import ScheduleModel
-from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import Population, Proposal, Tried
+from halide_autotune.autotune_loop.moves.mutation import MOVES, Child, Mutation
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from halide_autotune.autotune_loop.search.techniques.schedule_model import ScheduleModel
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
+from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
 # The parents: so many of the fastest, of which one family has at most a share; the faster the sooner.
 _PARENTS = 24

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
-from autotune_loop.draft.factors import FactorPlace, factors_of, largest_factor, with_factors
-from autotune_loop.draft.model import Draft, LoopKind
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.moves.mutation import Mutation
-from autotune_loop.search.techniques.population_model import PopulationModels, features_in
-from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import Population, Proposal, Tried
+from halide_autotune.autotune_loop.draft.factors import FactorPlace, factors_of, largest_factor, with_factors
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.moves.mutation import Mutation
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
+from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
 # Schedules that differ in more than numbers, the fastest first.
 _BASES, _SLOWEST_BASE = 4, 1.5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.draft.features import features_of
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
-from autotune_loop.search.techniques.technique import Population
+from halide_autotune.autotune_loop.draft.features import features_of
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.search.techniques.technique import Population
 
 # Of fewer schedules there is nothing to learn.
 ENOUGH_TIMED = 15

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from autotune_loop.candidate import TechniqueName
-from autotune_loop.search.techniques.annealing import Annealing
-from autotune_loop.search.techniques.evolution import Evolution
-from autotune_loop.search.techniques.pattern import PatternSearch
-from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import Technique
-from targets.errors import UsageError
-from targets.values.checks import nearest_hint
+from halide_autotune.autotune_loop.candidate import TechniqueName
+from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
+from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
+from halide_autotune.autotune_loop.search.techniques.technique import Technique
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.checks import nearest_hint
 
 # Of a package's entry points: a name, and a class or function without arguments that makes a `Technique`.
 PLUG_IN_GROUP = "halide_autotune.techniques"

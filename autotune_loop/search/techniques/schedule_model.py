@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from autotune_loop.draft.features import ABSENT
-from autotune_loop.gaussian_process import Array, Posterior, condition, fewer, matern
+from halide_autotune.autotune_loop.draft.features import ABSENT
+from halide_autotune.autotune_loop.gaussian_process import Array, Posterior, condition, fewer, matern
 
 Features = Mapping[str, tuple[float, ...]]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.search.techniques.technique import Population, Proposal
-from autotune_loop.sketches.sketches import Sketch, sketches
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
+from halide_autotune.autotune_loop.sketches.sketches import Sketch, sketches
 
 
 class Starts:

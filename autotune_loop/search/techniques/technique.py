@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from autotune_loop.candidate import Origin
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.candidate import Origin
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from autotune_loop.shipping.files.guard_header import KernelArgument, c_names, parameters, print_takes
-from autotune_loop.store.size_schedules import SizeSchedule
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.shipping.files.guard_header import KernelArgument, c_names, parameters, print_takes
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
+from halide_autotune.targets.errors import GeneratorError
 
 
 def any_size_kernel(name: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
-from autotune_loop.shipping.ship_manifest import ShippedSchedule
-from targets.pipeline.preparation import PIPELINE_RESET_HEADER
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow
+from halide_autotune.autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
+from halide_autotune.autotune_loop.shipping.ship_manifest import ShippedSchedule
+from halide_autotune.targets.pipeline.preparation import PIPELINE_RESET_HEADER
 
 _CHECK = Path(__file__).parent / "pipeline_check.h"
 

@@ -8,12 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targets.errors import GeneratorError
-from targets.generator.program import GeneratorProgram
-from targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest, run_generator
-from targets.process.limited_process import ProcessLimits
-from targets.process.scratch_folder import scratch_folder
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.run import (
+    AutoschedulerRequest,
+    GeneratorFailure,
+    GeneratorRequest,
+    run_generator,
+)
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _SOURCE = Path(__file__).parent / "func_table_plugin.cpp"
 _AUTOSCHEDULER = "SdkFuncTable"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from targets.errors import GeneratorError
+from halide_autotune.targets.errors import GeneratorError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _INT32 = range(-(2**31), 2**31)

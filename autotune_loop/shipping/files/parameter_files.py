@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from autotune_loop.shipping.provenance import Provenance, provenance_comment
-from autotune_loop.store.parameters_file import parameters_text
+from halide_autotune.autotune_loop.shipping.provenance import Provenance, provenance_comment
+from halide_autotune.autotune_loop.store.parameters_file import parameters_text
 
 
 def print_parameter_files(name: str, profile_name: str, values: Mapping[str, str], facts: Provenance) -> dict[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.print_python import print_python, python_lacks
-from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
-from autotune_loop.shipping.ship_manifest import ShippedSchedule
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.print_python import print_python, python_lacks
+from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow
+from halide_autotune.autotune_loop.shipping.provenance import Fact, Provenance, provenance_comment
+from halide_autotune.autotune_loop.shipping.ship_manifest import ShippedSchedule
 
 PYTHON_CHECK = '''\
 def normal_names(text):

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import Enum
 
-from autotune_loop.store.published import SpeedUp
-from devices.device import Clock
+from halide_autotune.autotune_loop.store.published import SpeedUp
+from halide_autotune.devices.device import Clock
 
 
 class GateVerdict(Enum):

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from autotune_loop.play_off.verdict import estimate_ratio
-from autotune_loop.store.published import DEFAULT, SpeedUp
-from devices.timing.input_size import ESTIMATES, at_size
-from devices.timing.measure_settings import KernelInputs
-from targets.errors import RunFolderError
-from targets.values.texts import parse_size_set
+from halide_autotune.autotune_loop.play_off.verdict import estimate_ratio
+from halide_autotune.autotune_loop.store.published import DEFAULT, SpeedUp
+from halide_autotune.devices.timing.input_size import ESTIMATES, at_size
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.values.texts import parse_size_set
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateResult, GateVerdict
-from targets.values.texts import printable
+from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateResult, GateVerdict
+from halide_autotune.targets.values.texts import printable
 
 # What CI servers make of the verdicts: a failure is the schedule's, an error is of the check itself.
 _ELEMENTS = {

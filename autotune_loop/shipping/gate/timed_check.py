@@ -8,13 +8,13 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from autotune_loop.play_off.times import ProcessTime
-from autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateVerdict
-from autotune_loop.shipping.gate.promise import Promise, speed_up_now
-from autotune_loop.specification.objective import LOOKS
-from autotune_loop.store.published import SpeedUp
-from devices.device import Device
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.autotune_loop.play_off.times import ProcessTime
+from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateVerdict
+from halide_autotune.autotune_loop.shipping.gate.promise import Promise, speed_up_now
+from halide_autotune.autotune_loop.specification.objective import LOOKS
+from halide_autotune.autotune_loop.store.published import SpeedUp
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 
 _NO_DEFAULT = "the header says no speed-up over the default, and times of another day do not compare"
 

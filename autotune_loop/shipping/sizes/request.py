@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from autotune_loop.shipping.files.guard_header import KernelArgument
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.shipping.files.guard_header import KernelArgument
+from halide_autotune.targets.errors import UsageError
 
 
 class SizeVerdict(Enum):

@@ -9,29 +9,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from autotune_loop.measure.output_tolerance import pipeline_tolerance
-from autotune_loop.shipping.confirmation import TrialPlace
-from autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
-from autotune_loop.shipping.proven_schedule import ProvenSchedule
-from autotune_loop.shipping.sizes.request import (
+from halide_autotune.autotune_loop.measure.output_tolerance import pipeline_tolerance
+from halide_autotune.autotune_loop.shipping.confirmation import TrialPlace
+from halide_autotune.autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
+from halide_autotune.autotune_loop.shipping.proven_schedule import ProvenSchedule
+from halide_autotune.autotune_loop.shipping.sizes.request import (
     OutputSize,
     SizeOutcome,
     SizeVerdict,
     argument_sizes,
     neighbouring_sizes,
 )
-from devices.local.cores import CoreTurns, plan_cores
-from devices.remote.open import device_transport
-from devices.timing.measure import Session, check_output, list_kernels, write_reference
-from devices.timing.measure_settings import KernelInputs, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from targets.build.artifacts import build_kernel
-from targets.build.executable import Executable, link_executable
-from targets.errors import DeviceError, GeneratorError
-from targets.generator.run import GeneratorFailure
-from targets.process.scratch_folder import scratch_folder
-from targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
-from targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.devices.local.cores import CoreTurns, plan_cores
+from halide_autotune.devices.remote.open import device_transport
+from halide_autotune.devices.timing.measure import Session, check_output, list_kernels, write_reference
+from halide_autotune.devices.timing.measure_settings import KernelInputs, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.targets.build.artifacts import build_kernel
+from halide_autotune.targets.build.executable import Executable, link_executable
+from halide_autotune.targets.errors import DeviceError, GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
 
 _CALL_LIMIT_S = 300.0
 _LIST_LIMIT_S = 60.0

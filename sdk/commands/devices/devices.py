@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.commands.devices.entry import add, password, remove
-from sdk.commands.devices.examine import check, probe
-from sdk.commands.devices.lease import lease, release
-from sdk.display.quantities import count_text, iso_text, moment_text, short_duration_text
-from sdk.options.devices_options import InventoryOption, open_chosen_inventory
-from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, plain_table, print_json, show_progress
-from sdk.settings import read_settings
+from halide_autotune.sdk.commands.devices.entry import add, password, remove
+from halide_autotune.sdk.commands.devices.examine import check, probe
+from halide_autotune.sdk.commands.devices.lease import lease, release
+from halide_autotune.sdk.display.quantities import count_text, iso_text, moment_text, short_duration_text
+from halide_autotune.sdk.options.devices_options import InventoryOption, open_chosen_inventory
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+from halide_autotune.sdk.settings import read_settings
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from devices.inventory.inventory import Inventory
-    from sdk.inventory.device_listing import DeviceState
+    from halide_autotune.devices.inventory.inventory import Inventory
+    from halide_autotune.sdk.inventory.device_listing import DeviceState
 
 
 group = typer.Typer(name="devices")
@@ -51,20 +51,20 @@ def devices(
 
 
 def _states(inventory: Inventory, offline: bool, quiet: bool) -> list[DeviceState]:
-    from sdk.inventory.device_listing import ask_devices, health_of
+    from halide_autotune.sdk.inventory.device_listing import ask_devices, health_of
 
     settings = read_settings()
     if offline or not inventory.devices:
         return ask_devices(inventory.devices, None, health_of(settings))
     # Imported here: the modules that talk to devices take long to import.
-    from sdk.inventory.device_access import device_states
+    from halide_autotune.sdk.inventory.device_access import device_states
 
     with show_progress(f"Asking {count_text(len(inventory.devices), 'device')} …", quiet):
         return device_states(inventory.devices, settings)
 
 
 def _state_dict(state: DeviceState) -> dict[str, object]:
-    from devices.inventory.fields import device_fields
+    from halide_autotune.devices.inventory.fields import device_fields
 
     health = state.health
     return {
@@ -111,7 +111,7 @@ def _print_table(inventory: Inventory, states: list[DeviceState]) -> None:
 def _state_text(state: DeviceState) -> Text:
     from rich.text import Text
 
-    from sdk.inventory.device_listing import DeviceStatus
+    from halide_autotune.sdk.inventory.device_listing import DeviceStatus
 
     styles = {DeviceStatus.FREE: "green", DeviceStatus.LEASED: "yellow", DeviceStatus.NOT_ASKED: "dim"}
     parts = []

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sdk.display.quantities import iso_text
-from sdk.options.devices_options import (
+from halide_autotune.sdk.display.quantities import iso_text
+from halide_autotune.sdk.options.devices_options import (
     InventoryOption,
     NameArgument,
     chosen_options,
     device_progress,
     open_chosen_inventory,
 )
-from sdk.options.shared_options import JsonOption
-from sdk.options.with_options import Takes, with_options
-from sdk.output import print_json
-from sdk.settings import read_settings
-from targets.errors import DeviceError, UsageError
-from targets.values.options import Option
-from targets.values.records import plain
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.options.with_options import Takes, with_options
+from halide_autotune.sdk.output import print_json
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.values.options import Option
+from halide_autotune.targets.values.records import plain
 
 if TYPE_CHECKING:
-    from devices.health.probe import DeviceProbe
-    from devices.inventory.inventory import InventoryDevice
-    from sdk.settings import Settings
+    from halide_autotune.devices.health.probe import DeviceProbe
+    from halide_autotune.devices.inventory.inventory import InventoryDevice
+    from halide_autotune.sdk.settings import Settings
 
 
 def _key_path(text: str) -> str:
@@ -93,7 +93,7 @@ def add(
 
     Example: sdk devices add pi5 --ssh pi@192.168.1.20 --label kitchen
     """
-    from sdk.inventory.device_access import reach_device
+    from halide_autotune.sdk.inventory.device_access import reach_device
 
     given, as_json = chosen_options(context, inventory, as_json)
     settings = read_settings()
@@ -123,10 +123,10 @@ def _checked(
     name: str, fields: dict[str, object], given: Path | None, settings: Settings
 ) -> tuple[Path, InventoryDevice]:
     """Return the inventory's file and the device, after all checks that need no connection."""
-    from devices.inventory.fields import read_device
-    from devices.inventory.file import check_new_name, load_inventory
-    from sdk.inventory.lookup import find_inventory_file
-    from targets.profile.loader import profile_names
+    from halide_autotune.devices.inventory.fields import read_device
+    from halide_autotune.devices.inventory.file import check_new_name, load_inventory
+    from halide_autotune.sdk.inventory.lookup import find_inventory_file
+    from halide_autotune.targets.profile.loader import profile_names
 
     file = find_inventory_file(given, settings)
     names = profile_names(settings.profile_folder)
@@ -140,8 +140,14 @@ def _checked(
 
 
 def _with_probe(device: InventoryDevice, found: DeviceProbe, has_profile: bool, settings: Settings) -> InventoryDevice:
-    from sdk.inventory.device_facts import check_cores, check_profile, facts_of, guess_profile, machine_of
-    from targets.profile.loader import load_profile
+    from halide_autotune.sdk.inventory.device_facts import (
+        check_cores,
+        check_profile,
+        facts_of,
+        guess_profile,
+        machine_of,
+    )
+    from halide_autotune.targets.profile.loader import load_profile
 
     check_cores(device, found)
     name = device.profile_name
@@ -159,9 +165,9 @@ def _with_probe(device: InventoryDevice, found: DeviceProbe, has_profile: bool, 
 
 
 def _write(file: Path, device: InventoryDevice, found: DeviceProbe | None, as_json: bool) -> None:
-    from devices.inventory.fields import device_fields
-    from devices.inventory.file import add_device
-    from sdk.commands.devices.examine import print_probe, probe_dict
+    from halide_autotune.devices.inventory.fields import device_fields
+    from halide_autotune.devices.inventory.file import add_device
+    from halide_autotune.sdk.commands.devices.examine import print_probe, probe_dict
 
     add_device(file, device)
     if as_json:
@@ -181,9 +187,9 @@ def remove(
 
     Example: sdk devices remove pi5
     """
-    from devices.health.health import clear_health
-    from devices.inventory.file import remove_device
-    from sdk.inventory.connections import health_folder
+    from halide_autotune.devices.health.health import clear_health
+    from halide_autotune.devices.inventory.file import remove_device
+    from halide_autotune.sdk.inventory.connections import health_folder
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device = found.find(name)
@@ -202,9 +208,9 @@ def password(
 
     Example: sdk devices password pi5
     """
-    from devices.remote_place import PasswordSource, SshAddress
-    from devices.ssh.secrets import keyring_account, write_keyring
-    from sdk.inventory.connections import ask_on_terminal, connection_settings
+    from halide_autotune.devices.remote_place import PasswordSource, SshAddress
+    from halide_autotune.devices.ssh.secrets import keyring_account, write_keyring
+    from halide_autotune.sdk.inventory.connections import ask_on_terminal, connection_settings
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device = found.find(name)

@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.commands.doctor import print_checks
-from sdk.display.quantities import iso_text
-from sdk.options.devices_options import InventoryOption, NamesArgument, device_progress, open_chosen_inventory
-from sdk.options.shared_options import JsonOption
-from sdk.output import print_fields, print_json
-from targets.errors import UsageError
+from halide_autotune.sdk.commands.doctor import print_checks
+from halide_autotune.sdk.display.quantities import iso_text
+from halide_autotune.sdk.options.devices_options import (
+    InventoryOption,
+    NamesArgument,
+    device_progress,
+    open_chosen_inventory,
+)
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import print_fields, print_json
+from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from devices.health.probe import DeviceProbe
-    from devices.inventory.inventory import InventoryDevice
-    from sdk.checks.check import Check
-    from sdk.settings import Settings
+    from halide_autotune.devices.health.probe import DeviceProbe
+    from halide_autotune.devices.inventory.inventory import InventoryDevice
+    from halide_autotune.sdk.checks.check import Check
+    from halide_autotune.sdk.settings import Settings
 
 
 def probe(
@@ -35,10 +40,10 @@ def probe(
 
     Example: sdk devices probe pi5 --write
     """
-    from devices.inventory.file import update_device
-    from sdk.inventory.device_access import reach_device
-    from sdk.inventory.device_facts import facts_of, machine_of
-    from sdk.select.card_choice import describe_card
+    from halide_autotune.devices.inventory.file import update_device
+    from halide_autotune.sdk.inventory.device_access import reach_device
+    from halide_autotune.sdk.inventory.device_facts import facts_of, machine_of
+    from halide_autotune.sdk.select.card_choice import describe_card
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     if not names:
@@ -64,7 +69,7 @@ def probe(
 
 def probe_dict(device: InventoryDevice, probed: DeviceProbe) -> dict[str, object]:
     """Return everything that was found, JSON-ready."""
-    from sdk.inventory.device_facts import fast_cores, machine_of
+    from halide_autotune.sdk.inventory.device_facts import fast_cores, machine_of
 
     machine = machine_of(probed, device.place.cores).known()
     return {
@@ -77,7 +82,7 @@ def probe_dict(device: InventoryDevice, probed: DeviceProbe) -> dict[str, object
 
 def print_probe(device: InventoryDevice, probed: DeviceProbe) -> None:
     """Print what was found as a table, and which cores are worth timing on."""
-    from sdk.inventory.device_facts import cores_text, fast_cores
+    from halide_autotune.sdk.inventory.device_facts import cores_text, fast_cores
 
     typer.echo(device.name)
     print_fields(_probe_fields(device, probed))
@@ -89,7 +94,7 @@ def print_probe(device: InventoryDevice, probed: DeviceProbe) -> None:
 
 def _probe_fields(device: InventoryDevice, probed: DeviceProbe) -> Iterator[tuple[str, str]]:
     """Yield what the device tells, a line each."""
-    from sdk.inventory.device_facts import cores_text, facts_of, fast_cores, machine_of
+    from halide_autotune.sdk.inventory.device_facts import cores_text, facts_of, fast_cores, machine_of
 
     for key, fact in facts_of(probed, ""):
         if key == "fast_cores":
@@ -151,10 +156,10 @@ def check(
 
 def _check(device: InventoryDevice, settings: Settings, show: Callable[[str], None]) -> list[Check]:
     """Check one device; one that passes is no longer unhealthy."""
-    from devices.health.health import clear_health
-    from sdk.checks.device_checks import check_device
-    from sdk.inventory.connections import health_folder
-    from sdk.inventory.device_access import reach_device
+    from halide_autotune.devices.health.health import clear_health
+    from halide_autotune.sdk.checks.device_checks import check_device
+    from halide_autotune.sdk.inventory.connections import health_folder
+    from halide_autotune.sdk.inventory.device_access import reach_device
 
     checks = check_device(device, lambda: reach_device(device, settings, show), show)
     if all(one.passed for one in checks):

@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
-from sdk.display.quantities import iso_text, moment_text
-from sdk.options.devices_options import InventoryOption, NameArgument, device_progress, open_chosen_inventory
-from sdk.options.shared_options import JsonOption
-from sdk.output import print_json
+from halide_autotune.sdk.display.quantities import iso_text, moment_text
+from halide_autotune.sdk.options.devices_options import (
+    InventoryOption,
+    NameArgument,
+    device_progress,
+    open_chosen_inventory,
+)
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import print_json
 
 
 def lease(
@@ -25,8 +30,8 @@ def lease(
 
     Example: sdk devices lease pi5 --for 2h
     """
-    from sdk.inventory.device_access import reach_device
-    from sdk.inventory.hand_lease import parse_lease_s, take_leases
+    from halide_autotune.sdk.inventory.device_access import reach_device
+    from halide_autotune.sdk.inventory.hand_lease import parse_lease_s, take_leases
 
     ttl_s = parse_lease_s(duration)
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
@@ -52,8 +57,8 @@ def release(
 
     Example: sdk devices release pi5
     """
-    from sdk.inventory.device_access import reach_device
-    from sdk.inventory.hand_lease import release_leases
+    from halide_autotune.sdk.inventory.device_access import reach_device
+    from halide_autotune.sdk.inventory.hand_lease import release_leases
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device, places = found.find_slots(name)

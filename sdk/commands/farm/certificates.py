@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, plain_table, print_json
-from sdk.settings import read_settings
-from targets.values.records import plain
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import make_console, plain_table, print_json
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.values.records import plain
 
 if TYPE_CHECKING:
-    from autotune_loop.farm.certificates.authority import FarmCertificate
+    from halide_autotune.autotune_loop.farm.certificates.authority import FarmCertificate
 
 _SOON_DAYS = 30
 
@@ -44,8 +44,8 @@ def certificates(
 
     Example: sdk farm certificates --host lab1,192.168.1.5 --host lab2 --user ana
     """
-    from autotune_loop.farm.certificates.authority import make_certificates
-    from sdk.select.farm_choice import certificates_folder
+    from halide_autotune.autotune_loop.farm.certificates.authority import make_certificates
+    from halide_autotune.sdk.select.farm_choice import certificates_folder
 
     place = certificates_folder(folder, read_settings())
     found = make_certificates(place, hosts or (), users or (), renew=renew)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from sdk.commands.farm.certificates import certificates
-from sdk.commands.farm.revoke import revoke
-from sdk.commands.farm.serve import scheduler, worker
-from sdk.commands.farm.status import status
+from halide_autotune.sdk.commands.farm.certificates import certificates
+from halide_autotune.sdk.commands.farm.revoke import revoke
+from halide_autotune.sdk.commands.farm.serve import scheduler, worker
+from halide_autotune.sdk.commands.farm.status import status
 
 group = typer.Typer(
     name="farm", help="Share devices and cores between hosts and users: certificates, scheduler, worker, status."

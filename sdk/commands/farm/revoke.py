@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from sdk.options.shared_options import JsonOption
-from sdk.output import make_console, plain_table, print_json
-from sdk.settings import read_settings
-from targets.values.records import plain
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.output import make_console, plain_table, print_json
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.values.records import plain
 
 
 def revoke(
@@ -35,9 +35,9 @@ def revoke(
 
     Example: sdk farm revoke ana lab2
     """
-    from autotune_loop.farm.certificates.certificate_files import REVOKED_FILE
-    from autotune_loop.farm.certificates.revocation import revoke_certificates
-    from sdk.select.farm_choice import certificates_folder
+    from halide_autotune.autotune_loop.farm.certificates.certificate_files import REVOKED_FILE
+    from halide_autotune.autotune_loop.farm.certificates.revocation import revoke_certificates
+    from halide_autotune.sdk.select.farm_choice import certificates_folder
 
     place = certificates_folder(folder, read_settings())
     found = revoke_certificates(place, certificates)

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from sdk.options.devices_options import InventoryOption
-from sdk.options.shared_options import CertificatesOption, PlainOption, SchedulerOption
-from sdk.service.interrupts import stop_on_interrupt
-from sdk.settings import read_settings
-from targets.process.stop_signal import StopSignal
+from halide_autotune.sdk.options.devices_options import InventoryOption
+from halide_autotune.sdk.options.shared_options import CertificatesOption, PlainOption, SchedulerOption
+from halide_autotune.sdk.service.interrupts import stop_on_interrupt
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 def scheduler(
@@ -26,15 +26,15 @@ def scheduler(
 
     Example: sdk farm scheduler --listen tls://:8786
     """
-    from autotune_loop.farm.address import farm_address
-    from sdk.select.farm_choice import certificates_folder
-    from sdk.service.service_log import log_line, log_to_stderr
+    from halide_autotune.autotune_loop.farm.address import farm_address
+    from halide_autotune.sdk.select.farm_choice import certificates_folder
+    from halide_autotune.sdk.service.service_log import log_line, log_to_stderr
 
     address = farm_address(listen, certificates_folder(certificates, read_settings()), allow_plain=plain)
     stop = StopSignal()
     log_to_stderr()
     # Imported here: Dask costs half a second that a wrong argument need not pay.
-    from autotune_loop.farm.scheduler import serve_scheduler
+    from halide_autotune.autotune_loop.farm.scheduler import serve_scheduler
 
     with stop_on_interrupt(stop, lambda: log_line("The scheduler has stopped.")):
         serve_scheduler(address, log_line, stop)
@@ -60,9 +60,9 @@ def worker(
 
     Example: sdk farm worker --inventory devices.toml --scheduler tls://lab1:8786
     """
-    from sdk.inventory.lookup import open_inventory
-    from sdk.select.farm_choice import choose_farm
-    from sdk.service.service_log import log_line, log_to_stderr
+    from halide_autotune.sdk.inventory.lookup import open_inventory
+    from halide_autotune.sdk.select.farm_choice import choose_farm
+    from halide_autotune.sdk.service.service_log import log_line, log_to_stderr
 
     settings = read_settings()
     address = choose_farm(scheduler, certificates, settings, allow_plain=plain)
@@ -70,8 +70,8 @@ def worker(
     stop = StopSignal()
     log_to_stderr()
     # Imported here: Dask costs half a second that a wrong argument need not pay.
-    from autotune_loop.execute.serve_worker import serve_worker
-    from sdk.service.farm_worker import open_farm_worker
+    from halide_autotune.autotune_loop.execute.serve_worker import serve_worker
+    from halide_autotune.sdk.service.farm_worker import open_farm_worker
 
     with (
         open_farm_worker(name, entries, build_slots, settings, log_line) as farm_worker,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sdk.options.shared_options import CertificatesOption, JsonOption, PlainOption, SchedulerOption
-from sdk.output import make_console, print_json
-from sdk.settings import read_settings
+from halide_autotune.sdk.options.shared_options import CertificatesOption, JsonOption, PlainOption, SchedulerOption
+from halide_autotune.sdk.output import make_console, print_json
+from halide_autotune.sdk.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from autotune_loop.farm.state import FarmState
+    from halide_autotune.autotune_loop.farm.state import FarmState
 
 _REFRESH_S = 2.0
 
@@ -33,13 +33,13 @@ def status(
 
     Example: sdk farm status --scheduler tls://lab1:8786
     """
-    from sdk.display.farm_view import farm_fields, farm_text
-    from sdk.select.farm_choice import choose_farm
+    from halide_autotune.sdk.display.farm_view import farm_fields, farm_text
+    from halide_autotune.sdk.select.farm_choice import choose_farm
 
     address = choose_farm(scheduler, certificates, read_settings(), allow_plain=plain)
     # Imported here: Dask costs half a second that a wrong argument need not pay.
-    from autotune_loop.farm.client import farm_client
-    from autotune_loop.farm.state import farm_state
+    from halide_autotune.autotune_loop.farm.client import farm_client
+    from halide_autotune.autotune_loop.farm.state import farm_state
 
     with farm_client(address) as client:
         if watch:
@@ -54,7 +54,7 @@ def _watch(ask: Callable[[], FarmState], address: str, as_json: bool) -> None:
     """On a terminal in place; else one after the other, JSON a line each."""
     from rich.live import Live
 
-    from sdk.display.farm_view import farm_fields, farm_text
+    from halide_autotune.sdk.display.farm_view import farm_fields, farm_text
 
     console = make_console()
     in_place = console.is_terminal and not as_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop import deadline
+from halide_autotune.autotune_loop import deadline
 from tests.fake_time import FakeTime
 
 

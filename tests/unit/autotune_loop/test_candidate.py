@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.candidate import (
+from halide_autotune.autotune_loop.candidate import (
     Origin,
     ParameterPoint,
     Point,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.run_scale import RunScale
+from halide_autotune.autotune_loop.run_scale import RunScale
 
 TIMES_MS = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
 from benchmarks.day_of_rounds import Footprint, day, growth, is_flat
 from benchmarks.waiting_farm import stand_in
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
 
 
 def test_each_round_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

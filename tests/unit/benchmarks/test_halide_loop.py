@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.halide_loop import SCRIPT, HalideLoopResult, _is_spoiled, _measured_ms, main, run_halide_loop
-from targets.errors import ToolchainError, UsageError
+from halide_autotune.targets.errors import ToolchainError, UsageError
 from tests.process_state import under_a_time_limit
 
 BENCHMARK = (
@@ -110,7 +110,7 @@ def test_missing_source_is_one_message(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_script_is_the_one_that_is_expected() -> None:
     """The phases are told apart by what it prints."""
-    from targets.halide_install import find_halide_install
+    from halide_autotune.targets.halide_install import find_halide_install
 
     text = (find_halide_install().tools_dir / SCRIPT).read_text()
     assert "echo -n Compiling ${BATCH_SIZE} samples" in text

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from autotune_loop.play_off.course import PlayOffCourse, Turn
-from autotune_loop.play_off.times import ProcessTime
-from autotune_loop.play_off.verdict import Verdict
-from autotune_loop.specification.objective import Objective
 from benchmarks.play_off_errors import count, highest_rate
+from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, Turn
+from halide_autotune.autotune_loop.play_off.times import ProcessTime
+from halide_autotune.autotune_loop.play_off.verdict import Verdict
+from halide_autotune.autotune_loop.specification.objective import Objective
 
 
 def verdict(stays_s: float, challenges_s: float) -> Verdict:

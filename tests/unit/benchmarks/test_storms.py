@@ -12,13 +12,13 @@ from typing import cast
 
 import pytest
 
-from autotune_loop.events import SampleFailed
-from autotune_loop.store.run_database import RunDatabase
 from benchmarks.fault_storm import direct_storm, recovery_table
 from benchmarks.kill_storm import kill_storm
 from benchmarks.killed_tuner import Account, Event, Tuner, account_of, heed_interrupts, left_behind
 from benchmarks.storm_kinds import KINDS
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.sdk.settings import Settings
 from tests.recorded_run_folder import write_run_folder
 
 

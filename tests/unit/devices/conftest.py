@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from devices.agent.program import agent_for
-from devices.agent.session import AgentSession
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.agent.program import agent_for
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import local_device
 from tests.contract.local_link import LocalLink
 

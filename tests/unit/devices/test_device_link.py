@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from devices.device_link import join_words
+from halide_autotune.devices.device_link import join_words
 
 
 @pytest.mark.parametrize("folder", ["plain", "PATH=x", "a=b=c", "-x=y", "in/PATH=x"])

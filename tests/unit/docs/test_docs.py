@@ -19,7 +19,7 @@ import typer
 
 import sdk
 from docs.draw_options import PAGE, page_with_options
-from sdk.main import make_application
+from halide_autotune.sdk.main import make_application
 
 PROJECT = Path(__file__).parents[3]
 PAGES = sorted([*(PROJECT / "docs").glob("*.md"), PROJECT / "README.md"])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 BuildCppGenerators = Callable[[Sequence[Path]], Path]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import GeneratorError
-from targets.halide_install import HalideInstall
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.halide_install import HalideInstall
 from tests.unit.examples.conftest import BuildCppGenerators
 
 BROKEN = Path(__file__).parents[3] / "examples" / "broken"

@@ -16,7 +16,7 @@ import halide as hl
 import numpy as np
 import pytest
 
-from targets.halide_install import find_halide_install
+from halide_autotune.targets.halide_install import find_halide_install
 from tests.unit.examples.conftest import BuildCppGenerators
 from tests.unit.examples.numpy_references import CASES, Array, ExampleCase
 

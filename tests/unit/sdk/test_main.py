@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 import typer
 
-import sdk.main
-from targets.errors import ProfileError, UsageError
+from halide_autotune.sdk import main as sdk_main
+from halide_autotune.targets.errors import ProfileError, UsageError
 
-ROOT = Path(sdk.main.__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 
 
 def run(*arguments: str, cache: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "sdk.main", *arguments],
+        [sys.executable, "-m", "halide_autotune.sdk.main", *arguments],
         cwd=ROOT,
         env={"PATH": "/usr/bin:/bin", "HOME": str(cache), **variables},
         capture_output=True,
@@ -43,8 +43,8 @@ def outcome(
         if error is not None:
             raise error
 
-    monkeypatch.setattr(sdk.main, "_COMMANDS", (work,))
-    code = sdk.main.main(["work"])
+    monkeypatch.setattr(sdk_main, "_COMMANDS", (work,))
+    code = sdk_main.main(["work"])
     captured = capsys.readouterr()
     assert captured.out == ""
     return code, captured.err
@@ -93,7 +93,7 @@ def test_a_report_that_cannot_be_saved_goes_to_the_temporary_folder(
     ],
 )
 def test_wrong_usage(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sdk.main.main(arguments) == 2
+    assert sdk_main.main(arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("sdk: ")
     assert expected in error
@@ -101,7 +101,7 @@ def test_wrong_usage(arguments: list[str], expected: str, capsys: pytest.Capture
 
 
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert sdk.main.main([]) == 2
+    assert sdk_main.main([]) == 2
     assert "Commands" in capsys.readouterr().out
 
 
@@ -109,7 +109,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
 def test_the_help_has_each_bracket_once_and_says_of_flags_what_they_do(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert sdk.main.main([command, "--help"]) == 0
+    assert sdk_main.main([command, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert not any("[[" in line or "]]" in line for line in lines)
     assert [line for line in lines if "<bool>" in line and "--help" not in line] == []
@@ -117,7 +117,7 @@ def test_the_help_has_each_bracket_once_and_says_of_flags_what_they_do(
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["targets", "--help"], ["targets", "show", "--help"]])
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert sdk.main.main(arguments) == 0
+    assert sdk_main.main(arguments) == 0
     assert "Usage: sdk" in capsys.readouterr().out
 
 
@@ -126,13 +126,13 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         expected = importlib.metadata.version("halide-autotune-sdk")
     except importlib.metadata.PackageNotFoundError:
         expected = "not installed"
-    assert sdk.main.main(["--version"]) == 0
+    assert sdk_main.main(["--version"]) == 0
     assert capsys.readouterr().out == f"sdk {expected}\n"
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "sdk.main", "targets", "--json"],
+        [sys.executable, "-m", "halide_autotune.sdk.main", "targets", "--json"],
         cwd=ROOT,
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
@@ -148,7 +148,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "sdk.main", "targets"],
+            [sys.executable, "-m", "halide_autotune.sdk.main", "targets"],
             cwd=ROOT,
             env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
             stdout=full,
@@ -164,7 +164,7 @@ def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
 def test_starting_loads_nothing_heavy() -> None:
     heavy = "numpy tensorflow halide distributed dask paramiko adb_shell rich.table multiprocessing sqlite3"
     code = (
-        "import sys, sdk.main; sdk.main.make_application();"
+        "import sys; from halide_autotune.sdk import main as sdk_main; sdk_main.make_application();"
         f"print(*(name for name in '{heavy}'.split() if name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -202,7 +202,7 @@ def test_a_file_that_cannot_be_written_is_one_message(
     def fail(arguments: list[str]) -> int:
         raise OSError(number, os.strerror(number), "/there/file")
 
-    monkeypatch.setattr(sdk.main, "_run", fail)
-    assert sdk.main.main(["targets"]) == 1
+    monkeypatch.setattr(sdk_main, "_run", fail)
+    assert sdk_main.main(["targets"]) == 1
     said = capsys.readouterr().err
     assert said.startswith(f"sdk: /there/file: {os.strerror(number)}. ") and said.count("\n") == 1

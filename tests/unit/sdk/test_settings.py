@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sdk.settings import read_settings
+from halide_autotune.sdk.settings import read_settings
 
 
 def test_without_variables_everything_is_below_home() -> None:

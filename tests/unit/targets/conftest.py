@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from targets.build.executable import BuildTools, Executable, KernelObject, link_executable
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.targets.build.executable import BuildTools, Executable, KernelObject, link_executable
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests.unit.targets.runner_kernels import KERNELS, compile_kernel
 
 QEMU = ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy
 
-from targets.build.runner_input_file import FILE_START, MAGIC, MAXIMUM_DIMENSIONS, write_input_file
-from targets.errors import UsageError
+from halide_autotune.targets.build.runner_input_file import FILE_START, MAGIC, MAXIMUM_DIMENSIONS, write_input_file
+from halide_autotune.targets.errors import UsageError
 
 # NumPy's types by type code and bits; bfloat16 as its bits.
 DTYPES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import halide as hl
 
-from targets.build.executable import KernelObject
+from halide_autotune.targets.build.executable import KernelObject
 
 Arguments = list[object]
 Kernel = tuple[hl.Pipeline, Arguments]

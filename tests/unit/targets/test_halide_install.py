@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ToolchainError
-from targets.halide_install import HalideInstall, find_halide_install
-from targets.process.content_cache import file_sha256
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
+from halide_autotune.targets.process.content_cache import file_sha256
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from targets.halide_install import find_halide_install
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.weights_file import Weights, weights_sha256
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import Weights, weights_sha256
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from targets.errors import WeightsError
-from targets.halide_install import find_halide_install
-from weights.baseline import baseline_weights
-from weights.network import Network
-from weights.weights_file import SIGNATURE, format_weights
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import SIGNATURE, format_weights
 
 
 @pytest.mark.parametrize("network", list(Network))

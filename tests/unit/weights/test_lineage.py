@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targets.errors import WeightsError
-from targets.halide_install import HalideInstall
-from weights.baseline import baseline_weights
-from weights.lineage import Lineage, Training, read_lineage, write_lineage
-from weights.weights_file import read_weights, weights_sha256, write_weights
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.lineage import Lineage, Training, read_lineage, write_lineage
+from halide_autotune.weights.weights_file import read_weights, weights_sha256, write_weights
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _SHARE = st.none() | st.floats(0, 1)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import WeightsError
-from targets.halide_install import HalideInstall
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.lineage import Lineage, Training
-from weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
-from weights.weights_file import Weights, weights_sha256
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.lineage import Lineage, Training
+from halide_autotune.weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
+from halide_autotune.weights.weights_file import Weights, weights_sha256
 
 
 @pytest.fixture

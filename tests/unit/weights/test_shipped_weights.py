@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from targets.halide_install import HalideInstall
-from targets.profile.loader import load_profile
-from weights.baseline import baseline_weights
-from weights.registry import WeightsRegistry, nearest_weights
-from weights.weights_file import FEATURE_VERSION, weights_sha256
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.registry import WeightsRegistry, nearest_weights
+from halide_autotune.weights.weights_file import FEATURE_VERSION, weights_sha256
 
 
 def test_shipped_weights_are_sound_and_say_where_they_come_from(halide: HalideInstall, tmp_path: Path) -> None:

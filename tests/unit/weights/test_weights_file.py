@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from targets.errors import WeightsError
-from weights.network import Network
-from weights.weights_file import (
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import (
     Weights,
     format_weights,
     parse_weights,

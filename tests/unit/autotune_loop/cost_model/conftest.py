@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.store.featurization import Featurization, read_featurization
-from autotune_loop.store.sample_file import Sample
 from benchmarks.random_schedules import RandomSchedule, sample_schedules
-from targets.halide_install import find_halide_install
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.weights_file import Weights, write_weights
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization
+from halide_autotune.autotune_loop.store.sample_file import Sample
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import Weights, write_weights
 
 GPU_SCHEDULES = Path(__file__).parent / "anderson2021_schedules"
 # Such that in a schedule of the examples no kind of work is drowned by another.
@@ -113,7 +113,7 @@ def searches(baseline: Weights, tmp_path_factory: pytest.TempPathFactory) -> lis
 @pytest.fixture(scope="session")
 def tensorflow_ready() -> None:
     """Import TensorFlow with its own warnings kept out of the tests."""
-    from autotune_loop.cost_model.process.model_worker import limit_threads
+    from halide_autotune.autotune_loop.cost_model.process.model_worker import limit_threads
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

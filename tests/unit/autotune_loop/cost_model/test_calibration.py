@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.network import PIPELINE_INPUTS
-from autotune_loop.cost_model.pipeline_batch import PipelineBatch
-from autotune_loop.cost_model.terms import TERM_COUNT
-from autotune_loop.cost_model.training import calibrate
-from targets.halide_install import find_halide_install
-from weights.arithmetic import scale_weights
-from weights.baseline import baseline_weights
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.network import PIPELINE_INPUTS
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
+from halide_autotune.autotune_loop.cost_model.terms import TERM_COUNT
+from halide_autotune.autotune_loop.cost_model.training import calibrate
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.weights.arithmetic import scale_weights
+from halide_autotune.weights.baseline import baseline_weights
 
 pytestmark = pytest.mark.usefixtures("tensorflow_ready")
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.store.featurization import uses_float
-from targets.errors import UsageError, WeightsError
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.store.featurization import uses_float
+from halide_autotune.targets.errors import UsageError, WeightsError
+from halide_autotune.weights.weights_file import Weights
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
-from weights.weights_file import Weights
 
 
 @pytest.mark.usefixtures("tensorflow_ready")

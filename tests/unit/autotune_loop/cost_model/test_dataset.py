@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.cost_model.dataset import group_samples, is_held_out, split_held_out
-from autotune_loop.cost_model.pipeline_batch import MAX_PAIRS, pack_batches
-from autotune_loop.store.featurization import Featurization
-from autotune_loop.store.sample_file import Sample
+from halide_autotune.autotune_loop.cost_model.dataset import group_samples, is_held_out, split_held_out
+from halide_autotune.autotune_loop.cost_model.pipeline_batch import MAX_PAIRS, pack_batches
+from halide_autotune.autotune_loop.store.featurization import Featurization
+from halide_autotune.autotune_loop.store.sample_file import Sample
 
 
 def sample(schedule: int, runtime_ms: float, algorithm: int = 0, pipeline_id: int = 0) -> Sample:

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.dataset import group_samples
-from autotune_loop.cost_model.fitting import fit
-from autotune_loop.cost_model.network import unpack_weights
-from autotune_loop.cost_model.terms import cost_terms
-from autotune_loop.specification.options import LearnOptions
-from autotune_loop.store.featurization import read_featurization
-from autotune_loop.store.sample_file import Sample, write_sample
 from benchmarks.random_gpu_schedules import sample_gpu_schedules
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.dataset import group_samples
+from halide_autotune.autotune_loop.cost_model.fitting import fit
+from halide_autotune.autotune_loop.cost_model.network import unpack_weights
+from halide_autotune.autotune_loop.cost_model.terms import cost_terms
+from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, read_weights, write_weights
 from tests.halide_tool import TOOL_CORES, run_halides_tool
-from weights.arithmetic import perturb_weights
-from weights.network import Network
-from weights.weights_file import Weights, read_weights, write_weights
 
 EPOCHS = 30
 pytestmark = pytest.mark.usefixtures("tensorflow_ready")

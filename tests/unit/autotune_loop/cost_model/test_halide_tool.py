@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.dataset import group_samples
-from autotune_loop.cost_model.fitting import fit
-from autotune_loop.cost_model.network import unpack_weights
-from autotune_loop.specification.options import LearnOptions
-from autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.autotune_loop.cost_model.dataset import group_samples
+from halide_autotune.autotune_loop.cost_model.fitting import fit
+from halide_autotune.autotune_loop.cost_model.network import unpack_weights
+from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.weights.network import Network
+from halide_autotune.weights.weights_file import Weights, read_weights, write_weights
 from tests.halide_tool import TOOL_CORES, check_every_sample_was_read, run_halides_tool
-from weights.network import Network
-from weights.weights_file import Weights, read_weights, write_weights
 
 EPOCHS = 40
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
-from autotune_loop.cost_model.learner import Learner
-from autotune_loop.events import Event, Notice
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.run_store import RunStore
-from targets.errors import WeightsError
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
+from halide_autotune.autotune_loop.cost_model.learner import Learner
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256
 from tests.measured_candidates import training_sample
 from tests.run_specs import make_record, make_spec
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
-from weights.arithmetic import perturb_weights
-from weights.weights_file import Weights, read_weights, weights_sha256
 
 NUM_CORES = 2
 SPEC = make_spec(parallelism=NUM_CORES, options=RunOptions.of(epochs=1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.cost_model.ranking import best_in_top, ordered_pairs, spearman
+from halide_autotune.autotune_loop.cost_model.ranking import best_in_top, ordered_pairs, spearman
 
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=12)
 

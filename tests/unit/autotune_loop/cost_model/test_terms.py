@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autotune_loop.cost_model.terms import cost_terms
-from weights.network import Network
+from halide_autotune.autotune_loop.cost_model.terms import cost_terms
+from halide_autotune.weights.network import Network
 
 INNER_PARALLELISM, OUTER_PARALLELISM, INLINED_CALLS = 9, 10, 17
 INLINED_GPU_CALLS, IDLE_LANE_WASTAGE, STORE_EFFICIENCY, LOAD_EFFICIENCY = 18, 57, 64, 65

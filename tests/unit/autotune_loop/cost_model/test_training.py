@@ -7,17 +7,17 @@ from typing import Any, get_args
 
 import pytest
 
-from autotune_loop.cost_model import fitting
-from autotune_loop.cost_model.dataset import group_samples, is_held_out
-from autotune_loop.cost_model.training import train
-from autotune_loop.cost_model.training_report import TrainingOutcome
-from autotune_loop.specification.options import LearnOptions, Loss
-from autotune_loop.store.sample_file import Sample
-from targets.errors import UsageError, WeightsError
-from targets.halide_install import find_halide_install
-from targets.values.options import check_options
-from weights.baseline import baseline_weights
-from weights.weights_file import Weights, weights_sha256
+from halide_autotune.autotune_loop.cost_model import fitting
+from halide_autotune.autotune_loop.cost_model.dataset import group_samples, is_held_out
+from halide_autotune.autotune_loop.cost_model.training import train
+from halide_autotune.autotune_loop.cost_model.training_report import TrainingOutcome
+from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
+from halide_autotune.autotune_loop.store.sample_file import Sample
+from halide_autotune.targets.errors import UsageError, WeightsError
+from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.values.options import check_options
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import Weights, weights_sha256
 
 CORES = 2
 LEARN = LearnOptions(epochs=60)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.edit import fuse
-from autotune_loop.draft.model import StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.directives import Bound, BoundExtent, Split
-from autotune_loop.schedule.values import ROOT, Expression, LoopLevel
+from halide_autotune.autotune_loop.draft.edit import fuse
+from halide_autotune.autotune_loop.draft.model import StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.directives import Bound, BoundExtent, Split
+from halide_autotune.autotune_loop.schedule.values import ROOT, Expression, LoopLevel
 from tests.drafted_pipelines import chain, func, loop, pipeline, plain_draft, read, stage, with_split
 
 OUTPUT = Site("output", 0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.edit import (
+from halide_autotune.autotune_loop.draft.edit import (
     fuse,
     loops_of_kind,
     move_to,
@@ -18,8 +18,8 @@ from autotune_loop.draft.edit import (
     with_factor,
     with_stage,
 )
-from autotune_loop.draft.model import LoopKind, StageDraft
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.draft.model import LoopKind, StageDraft
+from halide_autotune.autotune_loop.schedule.directives import (
     Atomic,
     ComputeWith,
     Fuse,
@@ -27,7 +27,7 @@ from autotune_loop.schedule.directives import (
     Prefetch,
     Split,
 )
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.values import (
     ROOT,
     LoopAlignStrategy,
     LoopLevel,

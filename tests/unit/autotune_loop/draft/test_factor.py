@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.factor import (
+from halide_autotune.autotune_loop.draft.factor import (
     Factoring,
     can_be_factored,
     factored,
@@ -14,19 +14,19 @@ from autotune_loop.draft.factor import (
     is_taken_apart,
     whole_again,
 )
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repair
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import Reorder, RFactor, Split, Vectorize
-from autotune_loop.schedule.model import Intermediate, Wrapper
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.values import ROOT, LoopLevel
-from targets.pipeline.shape import FuncShape, LoopShape, PipelineShape, StageShape
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.repair import repair
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import Reorder, RFactor, Split, Vectorize
+from halide_autotune.autotune_loop.schedule.model import Intermediate, Wrapper
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.targets.pipeline.shape import FuncShape, LoopShape, PipelineShape, StageShape
 from tests.drafted_pipelines import recorded
 
 SUM, LANES = "collected", 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.draft.factors import FactorPlace, factors_of, largest_factor, with_factors
-from autotune_loop.draft.model import Draft, LoopKind
-from autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.draft.factors import FactorPlace, factors_of, largest_factor, with_factors
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from tests.drafted_pipelines import EXAMPLES, recorded, starting_drafts
 
 DRAFTS = [(name, draft) for name in EXAMPLES for draft in starting_drafts(name)]

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.features import ABSENT, NAMES, features_of
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.schedule.directives import Split, StoreIn, Unroll, Vectorize
-from autotune_loop.schedule.model import StageSchedule, Wrapper
-from autotune_loop.schedule.values import LoopLevel, MemoryType
+from halide_autotune.autotune_loop.draft.features import ABSENT, NAMES, features_of
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.schedule.directives import Split, StoreIn, Unroll, Vectorize
+from halide_autotune.autotune_loop.schedule.model import StageSchedule, Wrapper
+from halide_autotune.autotune_loop.schedule.values import LoopLevel, MemoryType
 from tests.drafted_pipelines import RECORDED, chain, plain_draft, recorded, starting_drafts, with_split
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.schedule.as_json import parse_json, print_json
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import (
     Atomic,
     ComputeAt,
     ComputeWith,
@@ -35,7 +35,7 @@ from autotune_loop.schedule.directives import (
     Unscheduled,
     Vectorize,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -49,9 +49,9 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.values import (
     ROOT,
     Expression,
     LoopAlignStrategy,
@@ -62,7 +62,7 @@ from autotune_loop.schedule.values import (
     Stage,
     TailStrategy,
 )
-from targets.errors import GeneratorError
+from halide_autotune.targets.errors import GeneratorError
 from tests.drafted_pipelines import (
     EXAMPLES,
     chain,

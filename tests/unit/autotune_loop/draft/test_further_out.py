@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.schedule.directives import Split
-from autotune_loop.schedule.values import ROOT, LoopLevel
-from targets.pipeline.shape import FuncShape, LoopShape, PipelineShape, ReadDimension, ReadShape, StageShape
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.targets.pipeline.shape import (
+    FuncShape,
+    LoopShape,
+    PipelineShape,
+    ReadDimension,
+    ReadShape,
+    StageShape,
+)
 
 ROW, STRIP = LoopLevel("out", "yi"), LoopLevel("out", "yo")
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.schedule.model import Accessor, ByIndex, DimensionList, Schedule, ScheduledFunc, Variable
-from autotune_loop.schedule.values import OUTERMOST
-from targets.pipeline.shape import FuncShape, PipelineShape, StageShape
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.schedule.model import (
+    Accessor,
+    ByIndex,
+    DimensionList,
+    Schedule,
+    ScheduledFunc,
+    Variable,
+)
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST
+from halide_autotune.targets.pipeline.shape import FuncShape, PipelineShape, StageShape
 from tests.drafted_pipelines import RECORDED, loop, recorded
 
 

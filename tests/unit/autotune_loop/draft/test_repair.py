@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repair, repaired_child
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.schedule.directives import Atomic, ComputeAt, ComputeWith, Prefetch
-from autotune_loop.schedule.model import Clone, StageSchedule, Wrapper
-from autotune_loop.schedule.values import ROOT, Expression, LoopLevel, Source, Stage
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.repair import repair, repaired_child
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeAt, ComputeWith, Prefetch
+from halide_autotune.autotune_loop.schedule.model import Clone, StageSchedule, Wrapper
+from halide_autotune.autotune_loop.schedule.values import ROOT, Expression, LoopLevel, Source, Stage
 from tests.drafted_pipelines import (
     RECORDED,
     chain,

@@ -8,31 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.model import LoopKind
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repair
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import mend_header
-from autotune_loop.schedule.reading.pipeline import read_schedule
-from sdk.settings import Settings
-from targets.build.object_code import loaded_content
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import PipelineShape, describe_pipeline
-from targets.process.limited_process import ProcessLimits
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import li2018, mullapudi2016
-from targets.schedule.pipeline_schedule import read_pipeline
-from targets.schedule.plugins import replay_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import LoopKind
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.repair import repair
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import mend_header
+from halide_autotune.autotune_loop.schedule.reading.pipeline import read_schedule
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.object_code import loaded_content
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import li2018, mullapudi2016
+from halide_autotune.targets.schedule.pipeline_schedule import read_pipeline
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.drafted_pipelines import EXAMPLES, RECORDED, SHAPES, recorded
 
 pytestmark = pytest.mark.toolchain

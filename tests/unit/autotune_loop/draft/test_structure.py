@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.draft.work import work_of
-from autotune_loop.schedule.model import Clone, Wrapper
-from autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.draft.work import work_of
+from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 from tests.drafted_pipelines import chain, func, loop, pipeline, plain_draft, read, stage, with_split
 
 OUTPUT = Site("output", 0)

@@ -12,8 +12,8 @@ import pytest
 from dask import config as dask_config
 from distributed import Client, SpecCluster, get_worker
 
-from autotune_loop.execute.answers import Answers, send_answer
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler, PortlessWorker
+from halide_autotune.autotune_loop.execute.answers import Answers, send_answer
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler, PortlessWorker
 
 
 @pytest.fixture

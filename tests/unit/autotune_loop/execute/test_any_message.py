@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.messages import (
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.messages import (
     FilePart,
     RemoteRun,
     TaskResult,
@@ -25,21 +25,21 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.tasks.measure_tasks import LookAround, Measure, OpenDevice, Sense, TimeFuncs
-from autotune_loop.execute.tasks.task import FileKey, Task
-from autotune_loop.execute.timing_message import check_asked
-from autotune_loop.farm.told import BadMessageError
-from devices.device import Clock
-from devices.device_trouble import DeviceTrouble
-from devices.health.probe import DeviceSense
-from devices.timing.func_times import FuncTime, FuncTimes
-from devices.timing.machine_signs import MachineSigns, Surroundings
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
-from devices.timing.measurement_at_sizes import over_sizes
-from targets.build.executable import Executable
-from targets.errors import FarmError, SdkError, UsageError
-from targets.values.records import record
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import LookAround, Measure, OpenDevice, Sense, TimeFuncs
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey, Task
+from halide_autotune.autotune_loop.execute.timing_message import check_asked
+from halide_autotune.autotune_loop.farm.told import BadMessageError
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.health.probe import DeviceSense
+from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes
+from halide_autotune.devices.timing.machine_signs import MachineSigns, Surroundings
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import over_sizes
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import FarmError, SdkError, UsageError
+from halide_autotune.targets.values.records import record
 from tests.device_replies import SENSE, on_the_wire, spoiled
 from tests.recorded_session import spoiled_bytes
 

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
-from devices.device import Clock, Device
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Measurement
-from devices.transport import RunOutcome
-from targets.build.executable import Executable
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 AT_ONCE = 4
 EXECUTABLE = Executable(Path("batch"), (), "sha256")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.local_executor import LocalExecutor
-from autotune_loop.specification.run_context import RunContext
-from devices.device import Clock, Device
-from devices.local.cores import plan_cores
+from halide_autotune.autotune_loop.execute.local_executor import LocalExecutor
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.local.cores import plan_cores
 from tests.plain_tasks import Divide, Nap
 from tests.run_specs import make_context, make_spec, make_task
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchPoint
-from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.execute.messages import (
+from halide_autotune.autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchPoint
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, Timing
+from halide_autotune.autotune_loop.execute.messages import (
     TaskMessage,
     TaskResult,
     decode,
@@ -21,20 +21,20 @@ from autotune_loop.execute.messages import (
     task_error,
     task_result,
 )
-from autotune_loop.execute.tasks.build_tasks import BuildWithHeader, Search
-from autotune_loop.execute.tasks.measure_tasks import LookAround, Measure
-from autotune_loop.execute.tasks.own_schedule import BuildOwn
-from autotune_loop.execute.tasks.task import FileKey, key_of
-from autotune_loop.parameters.space import ParameterSpace
-from autotune_loop.specification.tuning_task import TuningTask
-from devices.device import Clock
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.timing.measurement_at_sizes import over_sizes
-from targets.build.executable import Executable
-from targets.errors import FarmError, ToolchainError
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildWithHeader, Search
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import LookAround, Measure
+from halide_autotune.autotune_loop.execute.tasks.own_schedule import BuildOwn
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey, key_of
+from halide_autotune.autotune_loop.parameters.space import ParameterSpace
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import over_sizes
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import FarmError, ToolchainError
 from tests.run_specs import make_task
 
 

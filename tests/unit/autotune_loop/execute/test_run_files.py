@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.execute.messages import (
+from halide_autotune.autotune_loop.execute.messages import (
     FilePart,
 )
-from autotune_loop.execute.run_files import NotYetHereError, RunFiles
-from autotune_loop.execute.tasks.task import FileKey, key_of
-from targets.errors import DeviceError, FarmError
+from halide_autotune.autotune_loop.execute.run_files import NotYetHereError, RunFiles
+from halide_autotune.autotune_loop.execute.tasks.task import FileKey, key_of
+from halide_autotune.targets.errors import DeviceError, FarmError
 
 
 def _parts(content: bytes, part_bytes: int, key: FileKey) -> list[FilePart]:

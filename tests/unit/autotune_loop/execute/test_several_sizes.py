@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
-from devices.device import Clock, Device
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from devices.timing.measurement_at_sizes import medians_by_size_s
-from devices.transport import RunOutcome
-from targets.build.executable import Executable
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_s
+from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 EXECUTABLE = Executable(Path("batch"), (), "sha256")
 REFERENCE = ReferenceRun(Executable(Path("reference"), (), "other"), "reference", "reference.raw", 60.0)

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.execute.messages import RemoteRun, decode, encode_run
-from autotune_loop.execute.travelling_generators import unpack_generator
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import TuningTask
-from devices.local.cores import plan_cores
-from targets.errors import FarmError
-from targets.generator.program import open_generator
-from targets.generator.reference import GeneratorKind, GeneratorReference, parse_generator
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache, file_sha256
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.execute.messages import RemoteRun, decode, encode_run
+from halide_autotune.autotune_loop.execute.travelling_generators import unpack_generator
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.devices.local.cores import plan_cores
+from halide_autotune.targets.errors import FarmError
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference, parse_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.generator_projects import cpp_project, python_project
 from tests.run_specs import make_context, make_spec
 

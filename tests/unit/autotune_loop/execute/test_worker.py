@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.candidate import Origin, SearchPoint
-from autotune_loop.execute.messages import (
+from halide_autotune.autotune_loop.candidate import Origin, SearchPoint
+from halide_autotune.autotune_loop.execute.messages import (
     FilePart,
     MissingInput,
     RemoteRun,
@@ -20,13 +20,13 @@ from autotune_loop.execute.messages import (
     encode_run,
     encode_task,
 )
-from autotune_loop.execute.tasks.build_tasks import Search
-from autotune_loop.execute.worker import FarmWorker
-from autotune_loop.specification.tuning_task import TuningTask
-from devices.device import Device
-from devices.local.cores import plan_cores
-from devices.remote.transport import AgentTransport
-from targets.errors import ToolchainError
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Search
+from halide_autotune.autotune_loop.execute.worker import FarmWorker
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.devices.device import Device
+from halide_autotune.devices.local.cores import plan_cores
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.targets.errors import ToolchainError
 from tests.generator_projects import cpp_project
 from tests.run_specs import make_context, make_spec
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.farm.address import FarmAddress, farm_address
-from targets.errors import FarmError, UsageError
+from halide_autotune.autotune_loop.farm.address import FarmAddress, farm_address
+from halide_autotune.targets.errors import FarmError, UsageError
 
 FOLDER = Path("certificates")
 

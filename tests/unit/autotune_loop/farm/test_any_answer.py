@@ -11,14 +11,27 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from autotune_loop.farm.device import ANNOUNCEMENT, Announcement, DeviceFailure, DeviceReport, FarmDevice
-from autotune_loop.farm.ledger import FarmLedger
-from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState, read_state
-from autotune_loop.farm.told import read_told
-from autotune_loop.farm.worker_registry import BeatAnswer, read_workers
-from devices.inventory.inventory import DeviceMachine
-from sdk.display.farm_view import farm_fields
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.farm.device import (
+    ANNOUNCEMENT,
+    Announcement,
+    DeviceFailure,
+    DeviceReport,
+    FarmDevice,
+)
+from halide_autotune.autotune_loop.farm.ledger import FarmLedger
+from halide_autotune.autotune_loop.farm.state import (
+    FarmDeviceState,
+    FarmRun,
+    FarmRunState,
+    FarmState,
+    FarmWorkerState,
+    read_state,
+)
+from halide_autotune.autotune_loop.farm.told import read_told
+from halide_autotune.autotune_loop.farm.worker_registry import BeatAnswer, read_workers
+from halide_autotune.devices.inventory.inventory import DeviceMachine
+from halide_autotune.sdk.display.farm_view import farm_fields
+from halide_autotune.targets.errors import FarmError
 from tests.device_replies import JUNK, on_the_wire, spoiled
 
 PI = FarmDevice("pi5", "arm64", "ssh", ("desk",), core_count=2, machine=DeviceMachine(parallelism=4))

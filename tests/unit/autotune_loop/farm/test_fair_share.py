@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.farm import fair_share
-from autotune_loop.farm.fair_share import FairShare, RunPriority
-from autotune_loop.farm.use import FARM_AHEAD_S
-from autotune_loop.measure.device_state import DeviceQueue
+from halide_autotune.autotune_loop.farm import fair_share
+from halide_autotune.autotune_loop.farm.fair_share import FairShare, RunPriority
+from halide_autotune.autotune_loop.farm.use import FARM_AHEAD_S
+from halide_autotune.autotune_loop.measure.device_state import DeviceQueue
 
 _WINDOW = 2
 

@@ -10,8 +10,8 @@ from dask import config as dask_config
 from dask.utils import key_split
 from distributed.core import rpc
 
-from autotune_loop.farm.ledger import FarmLedger, run_of, task_key
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
+from halide_autotune.autotune_loop.farm.ledger import FarmLedger, run_of, task_key
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
 
 RUN: dict[str, Any] = {
     "run_id": "a1b2c3",

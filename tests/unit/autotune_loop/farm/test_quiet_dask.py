@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from autotune_loop.farm.quiet_dask import quiet_logs
+from halide_autotune.autotune_loop.farm.quiet_dask import quiet_logs
 
 
 def test_a_wait_that_nobody_hears_the_end_of_is_not_told(caplog: pytest.LogCaptureFixture) -> None:

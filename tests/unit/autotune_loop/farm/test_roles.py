@@ -16,13 +16,13 @@ from dask import config as dask_config
 from distributed.comm import connect
 from distributed.core import rpc
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates.authority import make_certificates
-from autotune_loop.farm.certificates.certificate_files import check_host_certificate
-from autotune_loop.farm.certificates.revocation import revoke_certificates
-from autotune_loop.farm.probe_scheduler import probe_scheduler
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.certificates.authority import make_certificates
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import check_host_certificate
+from halide_autotune.autotune_loop.farm.certificates.revocation import revoke_certificates
+from halide_autotune.autotune_loop.farm.probe_scheduler import probe_scheduler
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG
+from halide_autotune.targets.errors import FarmError
 from tests.farm_certificates import farm_scheduler, farm_worker
 
 # The folders of certificates, by whose they are; the scheduler has its own, and the authority's key lies there, too.

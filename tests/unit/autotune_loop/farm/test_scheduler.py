@@ -14,11 +14,11 @@ import pytest
 from dask import config as dask_config
 from distributed.core import rpc
 
-from autotune_loop.farm.device import ANNOUNCEMENT, Announcement
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
-from autotune_loop.farm.scheduler import VERSIONS_KEY, FarmScheduler
-from autotune_loop.farm.state import FarmState
-from autotune_loop.farm.versions import FarmVersions
+from halide_autotune.autotune_loop.farm.device import ANNOUNCEMENT, Announcement
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessWorker
+from halide_autotune.autotune_loop.farm.scheduler import VERSIONS_KEY, FarmScheduler
+from halide_autotune.autotune_loop.farm.state import FarmState
+from halide_autotune.autotune_loop.farm.versions import FarmVersions
 from tests.farm_certificates import until
 
 MINE = FarmVersions("1.0 (code ab)", "21.0.0", "2026.8.0", "3.11", {"adams2019": "a" * 64})
@@ -114,8 +114,8 @@ def test_who_cannot_be_connected_to_does_not_join(tmp_path: Path) -> None:
 
 
 def test_who_does_not_answer_is_put_out_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune_loop.farm.scheduler._ASK_S", 0.05)
-    monkeypatch.setattr("autotune_loop.farm.scheduler._ANSWER_LIMIT_S", 2.0)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.scheduler._ASK_S", 0.05)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.scheduler._ANSWER_LIMIT_S", 2.0)
     told: list[str] = []
 
     async def play() -> None:
@@ -142,8 +142,8 @@ def test_who_does_not_answer_is_put_out_for_a_while(tmp_path: Path, monkeypatch:
 
 
 def test_where_most_do_not_answer_nobody_is_put_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("autotune_loop.farm.scheduler._ASK_S", 3600.0)
-    monkeypatch.setattr("autotune_loop.farm.scheduler._ANSWER_LIMIT_S", 2.0)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.scheduler._ASK_S", 3600.0)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.scheduler._ANSWER_LIMIT_S", 2.0)
     told: list[str] = []
 
     async def play() -> None:

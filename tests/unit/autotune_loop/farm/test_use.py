@@ -8,21 +8,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autotune_loop.events import Event, FarmQueue
-from autotune_loop.execute.messages import RemoteRun, decode, encode_run
-from autotune_loop.farm.device import FarmDevice, served_devices
-from autotune_loop.farm.use import DeviceWish
-from autotune_loop.farm.worker_registry import QueueWatch
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.run_context import RunContext
-from autotune_loop.specification.tuning_task import TuningTask
-from autotune_loop.specification.workspace import Workspace
-from devices.device import Clock
-from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from devices.local.cores import plan_cores
-from devices.remote_place import ConnectionSettings, RemotePlace, SshAddress
-from devices.timing.measure_settings import KernelInputs
+from halide_autotune.autotune_loop.events import Event, FarmQueue
+from halide_autotune.autotune_loop.execute.messages import RemoteRun, decode, encode_run
+from halide_autotune.autotune_loop.farm.device import FarmDevice, served_devices
+from halide_autotune.autotune_loop.farm.use import DeviceWish
+from halide_autotune.autotune_loop.farm.worker_registry import QueueWatch
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
+from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.inventory.inventory import DeviceMachine, InventoryDevice
+from halide_autotune.devices.local.cores import plan_cores
+from halide_autotune.devices.remote_place import ConnectionSettings, RemotePlace, SshAddress
+from halide_autotune.devices.timing.measure_settings import KernelInputs
 from tests.run_specs import make_spec, make_task
 
 PI = FarmDevice("pi.1", "arm64", "ssh", ("fast", "desk"), Clock.WALL, 2, DeviceMachine(parallelism=4))
@@ -98,7 +98,7 @@ def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path)
 
 def test_waiting_is_told_after_a_while_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr("autotune_loop.farm.worker_registry.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry.time.monotonic", lambda: now_s)
     events: list[Event] = []
     watch = QueueWatch(events.append)
     for position in (3, 3, 3, 3, 3, 3, 2, 0, 0, 1, 0):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
-from targets.errors import FarmError
+from halide_autotune.autotune_loop.farm.versions import FarmVersions, check_versions, own_versions
+from halide_autotune.targets.errors import FarmError
 
 MINE = FarmVersions("1.2.3 (code 12ab)", "21.0.0", "2026.8.0", "3.11", {"adams2019": "a" * 64, "li2018": "b" * 64})
 

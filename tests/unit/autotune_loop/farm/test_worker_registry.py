@@ -11,13 +11,13 @@ from dask import config as dask_config
 from distributed import Client
 from distributed.core import rpc
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.fair_share import FairShare
-from autotune_loop.farm.ledger import FarmLedger
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
-from autotune_loop.farm.use import DeviceWish, FarmUse
-from autotune_loop.farm.worker_registry import WorkerRegistry
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.fair_share import FairShare
+from halide_autotune.autotune_loop.farm.ledger import FarmLedger
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, PortlessScheduler
+from halide_autotune.autotune_loop.farm.use import DeviceWish, FarmUse
+from halide_autotune.autotune_loop.farm.worker_registry import WorkerRegistry
 from tests.farm_certificates import until
 
 
@@ -63,8 +63,8 @@ def test_a_scheduler_that_does_not_answer_is_told_once_and_that_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    monkeypatch.setattr("autotune_loop.farm.worker_registry._BEAT_S", 0.05)
-    monkeypatch.setattr("autotune_loop.farm.worker_registry._ANSWER_S", 0.5)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry._BEAT_S", 0.05)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry._ANSWER_S", 0.5)
     events: list[Event] = []
 
     def texts() -> list[str]:
@@ -98,7 +98,7 @@ def test_a_run_whose_client_has_gone_is_forgotten(tmp_path: Path) -> None:
             assert not answer["is_known"]
             seen.append(list(await asked.sdk_live_runs()))
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("autotune_loop.farm.ledger._SILENT_S", 0.0)
+                patch.setattr("halide_autotune.autotune_loop.farm.ledger._SILENT_S", 0.0)
                 seen.append(list(await asked.sdk_live_runs()))
             await asked.close_rpc()
             return seen

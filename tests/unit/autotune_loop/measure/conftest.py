@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import Event
-from autotune_loop.execute.device_session import ReferenceRun, Timing
-from autotune_loop.measure import device_state as state
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.store.run_database import RunDatabase
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, Measurement
-from targets.build.executable import Executable
+from halide_autotune.autotune_loop.events import Event
+from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, Timing
+from halide_autotune.autotune_loop.measure import device_state as state
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.targets.build.executable import Executable
 from tests.process_state import PATIENCE_S
 from tests.scripted_executor import MeasureScript, OpenScript, ScriptedDevices, ScriptedExecutor, timed
 

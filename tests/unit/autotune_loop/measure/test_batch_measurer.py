@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autotune_loop.candidate import BuiltBatch, Candidate, Measured, Yardstick
-from autotune_loop.events import Event, SampleFailed, SampleMeasured
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.tasks.measure_tasks import Forget, Measure, OpenDevice, Sense
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.measure import batch_measurer
-from autotune_loop.measure.batch_measurer import BatchMeasurer, TaskReference
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.run_scale import RunScale
-from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
-from targets.build.executable import Executable, KernelObject
+from halide_autotune.autotune_loop.candidate import BuiltBatch, Candidate, Measured, Yardstick
+from halide_autotune.autotune_loop.events import Event, SampleFailed, SampleMeasured
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Forget, Measure, OpenDevice, Sense
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.measure import batch_measurer
+from halide_autotune.autotune_loop.measure.batch_measurer import BatchMeasurer, TaskReference
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.run_scale import RunScale
+from halide_autotune.autotune_loop.store.featurization import Featurization, format_featurization
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.build.executable import Executable, KernelObject
 from tests.contract.writing_process import RECORD, candidate
 from tests.scripted_executor import ScriptedExecutor
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.measure.calibration import Calibration
-from autotune_loop.store.board_factor import LARGEST_SCATTER, ReferenceTime, board_factor
-from autotune_loop.store.run_database import RunDatabase
-from devices.device import Clock
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measurement import Measurement
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.measure.calibration import Calibration
+from halide_autotune.autotune_loop.store.board_factor import LARGEST_SCATTER, ReferenceTime, board_factor
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measurement import Measurement
 
 # Milliseconds of three schedules, as two boards of one kind and one with a small cache have them.
 SCALE_MS = {"reference": 4.0, "greedy": 2.5, "random": 7.0}

@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.execute.device_session import DeviceSession
-from autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.measure.dispatcher import Dispatcher
-from autotune_loop.measure.retry_state import MeasureJob
-from autotune_loop.store.run_database import RunDatabase
-from devices.agent.protocol import Printable
-from devices.device import Clock, Device
-from devices.health import device_speed
-from devices.remote.transport import AgentTransport, OpenedDevice
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, Measurement
-from devices.transport import RunOutcome
-from targets.build.executable import Executable
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Measure, OpenDevice
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
+from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.devices.agent.protocol import Printable
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.health import device_speed
+from halide_autotune.devices.remote.transport import AgentTransport, OpenedDevice
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.scripted_executor import ScriptedExecutor
 
 EXECUTABLE = Executable(Path("batch"), (), "sha256")

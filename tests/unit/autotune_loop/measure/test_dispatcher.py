@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.events import DeviceChanged, Notice
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Sense
-from autotune_loop.execute.tasks.task import MeasureTask, Task
-from autotune_loop.measure import dispatcher as dispatcher_module
-from autotune_loop.measure.retry_state import MeasureJob
-from devices.device import Clock
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measure_settings import MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.events import DeviceChanged, Notice
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Sense
+from halide_autotune.autotune_loop.execute.tasks.task import MeasureTask, Task
+from halide_autotune.autotune_loop.measure import dispatcher as dispatcher_module
+from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.errors import UsageError
 from tests.process_state import PATIENCE_S
 from tests.scripted_executor import lost, timed
 from tests.unit.autotune_loop.measure.conftest import (
@@ -223,7 +223,7 @@ def test_somebody_elses_lease_is_no_fault_of_the_device(make_bench: MakeBench) -
 def test_a_device_that_needs_a_person_is_not_asked_again(
     make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autotune_loop.measure.device_state._FIRST_CHECK_S", 0.0)
+    monkeypatch.setattr("halide_autotune.autotune_loop.measure.device_state._FIRST_CHECK_S", 0.0)
     refused = DeviceTrouble(TroubleKind.REFUSED, "wrong key")
     bench = make_bench(["a", "b"], always_timed, lambda device, times: refused if device == "b" else "boot")
     assert bench.run(SYMBOLS) == 0

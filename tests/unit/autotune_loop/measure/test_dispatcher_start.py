@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.events import DeviceChanged, Notice
-from autotune_loop.execute.device_session import Timing
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.measurement import MeasureFailure, Measurement
-from targets.errors import DeviceError
+from halide_autotune.autotune_loop.events import DeviceChanged, Notice
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
+from halide_autotune.targets.errors import DeviceError
 from tests.scripted_executor import lost, timed
 from tests.unit.autotune_loop.measure.conftest import SHORT_PATIENCE_S, SYMBOLS, MakeBench, always_timed, prepared
 
@@ -22,7 +22,7 @@ def test_no_device_at_the_start_is_an_error(make_bench: MakeBench) -> None:
 def test_a_leased_device_is_waited_for_and_its_holder_is_told_once(
     make_bench: MakeBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("autotune_loop.measure.device_state._LEASE_CHECK_S", 0.01)
+    monkeypatch.setattr("halide_autotune.autotune_loop.measure.device_state._LEASE_CHECK_S", 0.01)
     leased = DeviceTrouble(TroubleKind.LEASED, "leased by ann@lab")
     bench = make_bench(["a"], always_timed, lambda device, times: leased if times < 5 else "boot")
     assert bench.run(["s0"]) == 0 and bench.devices.opened.count("a") == 6

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.execute.device_session import Timing
-from autotune_loop.execute.tasks.measure_tasks import LookAround
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.measure import machine_watch
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.machine_signs import MachineSigns, Surroundings
-from devices.timing.measurement import Measurement
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.execute.device_session import Timing
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import LookAround
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.measure import machine_watch
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.machine_signs import MachineSigns, Surroundings
+from halide_autotune.devices.timing.measurement import Measurement
 from tests.scripted_executor import timed
 from tests.unit.autotune_loop.measure.conftest import SYMBOLS, Bench, MakeBench
 

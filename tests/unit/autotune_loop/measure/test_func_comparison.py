@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.measure.func_comparison import FuncRow, check_profiler, func_rows
-from devices.device import Clock, Device
-from devices.timing.func_times import FuncTime, FuncTimes
-from sdk.settings import Settings
-from targets.errors import UsageError
-from targets.profile.loader import load_profile
+from halide_autotune.autotune_loop.measure.func_comparison import FuncRow, check_profiler, func_rows
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.profile.loader import load_profile
 
 BOARD = Device("pi", "ssh", "arm64", Clock.WALL, 4, uses_host_cores=False)
 

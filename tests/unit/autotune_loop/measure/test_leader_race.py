@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.candidate import Measured
-from autotune_loop.measure.leader_race import MOST_LEADERS, TURNS, LeaderRace
-from autotune_loop.run_scale import PROCESS_NOISE
+from halide_autotune.autotune_loop.candidate import Measured
+from halide_autotune.autotune_loop.measure.leader_race import MOST_LEADERS, TURNS, LeaderRace
+from halide_autotune.autotune_loop.run_scale import PROCESS_NOISE
 from tests.measured_candidates import measured
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.measure.machine_watch import (
+from halide_autotune.autotune_loop.measure.machine_watch import (
     Cause,
     MachineWatch,
     News,
@@ -14,9 +14,9 @@ from autotune_loop.measure.machine_watch import (
     causes_while_timing,
     quiet_patience_s,
 )
-from devices.device import Clock
-from devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings
-from devices.timing.measurement import Beside, Measurement
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.machine_signs import BusyProcess, MachineSigns, Surroundings
+from halide_autotune.devices.timing.measurement import Beside, Measurement
 
 # Two cores for half a second, one of them ours.
 QUIET = MachineSigns(0.5, 2, 0.5, 0.5, 0.0, 0.0, 2.0e9, 2.0e9, None)

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from autotune_loop.measure.output_tolerance import output_tolerance, pipeline_tolerance, tolerance_of
-from autotune_loop.store.featurization import Featurization
-from devices.timing.measure_settings import Tolerance
-from sdk.settings import Settings
-from targets.build.artifacts import KernelRecipe
-from targets.generator.python_program import PythonGeneratorProgram
-from targets.generator.reference import parse_generator
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import ScheduleChoice
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.measure.output_tolerance import output_tolerance, pipeline_tolerance, tolerance_of
+from halide_autotune.autotune_loop.store.featurization import Featurization
+from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.artifacts import KernelRecipe
+from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 
 def test_the_tolerance_of_real_pipelines(cpp_compiler: HostCppCompiler, settings: Settings, examples: Path) -> None:

@@ -9,18 +9,18 @@ from random import Random
 
 import pytest
 
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.moves.mutation import Mutation
-from autotune_loop.schedule.as_json import print_json
-from sdk.settings import Settings
-from targets.generator.program import open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.process.limited_process import ProcessLimits
-from targets.schedule.plugins import replay_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.moves.mutation import Mutation
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.drafted_pipelines import recorded, starting_drafts
 
 TARGET = "x86-64-linux-avx-avx2-f16c-fma-sse41-no_runtime"

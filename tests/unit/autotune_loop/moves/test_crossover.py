@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from autotune_loop.draft.model import Draft, FuncDraft, StageDraft
-from autotune_loop.draft.structure import DraftStructure
-from autotune_loop.moves.crossover import crossover
-from autotune_loop.moves.mutation import CROSSOVER, Mutation
-from autotune_loop.schedule.directives import ComputeAt, RFactor, Split
-from autotune_loop.schedule.model import Intermediate, StageSchedule, Wrapper
-from autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, StageDraft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.moves.crossover import crossover
+from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, Mutation
+from halide_autotune.autotune_loop.schedule.directives import ComputeAt, RFactor, Split
+from halide_autotune.autotune_loop.schedule.model import Intermediate, StageSchedule, Wrapper
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 from tests.drafted_pipelines import chain, plain_draft, recorded, starting_drafts
 
 

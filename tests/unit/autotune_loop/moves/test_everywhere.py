@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from autotune_loop.draft.model import Draft, LoopKind, StageDraft
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.moves.mutation import MOVES, Mutation
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import Split
-from autotune_loop.schedule.values import LoopLevel
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.moves.mutation import MOVES, Mutation
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.values import LoopLevel
 from tests.drafted_pipelines import chain, func, pipeline, plain_draft, read, with_split
 
 NAMES = chain()

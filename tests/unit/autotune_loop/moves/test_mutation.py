@@ -8,20 +8,20 @@ from random import Random
 
 import pytest
 
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.model import Draft, LoopKind, StageDraft
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.structure import DraftStructure, Site
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.draft.work import work_of
-from autotune_loop.moves.mutation import CROSSOVER, MOVES, Child, Mutation
-from autotune_loop.schedule.as_json import parse_json, print_json
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import Atomic, Split
-from autotune_loop.schedule.model import Clone, Wrapper
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.values import TailStrategy
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.draft.work import work_of
+from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES, Child, Mutation
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import Atomic, Split
+from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.values import TailStrategy
 from tests.drafted_pipelines import RECORDED, chain, plain_draft, recorded, starting_drafts
 
 COUNT = 200

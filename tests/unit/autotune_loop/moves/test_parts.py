@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from autotune_loop.draft.factor import is_taken_apart
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.moves.mutation import MOVES, Mutation
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import Split
-from targets.pipeline.shape import FuncShape
+from halide_autotune.autotune_loop.draft.factor import is_taken_apart
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.moves.mutation import MOVES, Mutation
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.targets.pipeline.shape import FuncShape
 from tests.unit.autotune_loop.draft.test_factor import COLUMNS, HISTOGRAM, MEANS, SUM, TOTAL, reduction, structure_of
 
 ALONE = {move.name: 0.0 for move in MOVES} | {"rfactor": 1.0}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from autotune_loop.draft.model import Draft
-from autotune_loop.draft.repair import repair
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.moves.mutation import MOVES, Mutation
-from autotune_loop.schedule.check import check_schedule
-from autotune_loop.schedule.directives import Prefetch
-from autotune_loop.schedule.values import Source
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.repair import repair
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.moves.mutation import MOVES, Mutation
+from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import Prefetch
+from halide_autotune.autotune_loop.schedule.values import Source
 from tests.drafted_pipelines import chain, plain_draft
 
 NAMES = chain()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.parameters.declared_space import declared_space
-from autotune_loop.parameters.space import ParameterSpace
-from targets.errors import UsageError
-from targets.generator.declared_parameter import DeclaredParameter, ParameterKind
+from halide_autotune.autotune_loop.parameters.declared_space import declared_space
+from halide_autotune.autotune_loop.parameters.space import ParameterSpace
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, ParameterKind
 
 DECLARED = {
     "tile_x": DeclaredParameter(ParameterKind.INTEGER, "64"),

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.parameters.restriction import parse_restriction
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.parameters.restriction import parse_restriction
+from halide_autotune.targets.errors import UsageError
 
 GIVEN = {"x": "16", "y": "4", "fuse": "true", "order": "rows"}
 

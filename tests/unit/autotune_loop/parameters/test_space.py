@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.parameters.space import MOST_LISTED, ParameterSpace, set_sha256, set_text
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.parameters.space import MOST_LISTED, ParameterSpace, set_sha256, set_text
+from halide_autotune.targets.errors import UsageError
 
 SMALL = ParameterSpace(
     {"x": "16..64:x2", "y": "1..3", "order": "rows,tiles"},

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from autotune_loop.parameters.surrogate import Surrogate
+from halide_autotune.autotune_loop.parameters.surrogate import Surrogate
 
 GRID = [(x / 7, y / 7, float(kind)) for x, y, kind in itertools.product(range(8), range(8), range(2))]
 

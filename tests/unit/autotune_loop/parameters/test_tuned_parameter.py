@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.parameters.tuned_parameter import parse_tune, parse_tuned_parameter
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.parameters.tuned_parameter import parse_tune, parse_tuned_parameter
+from halide_autotune.targets.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from autotune_loop.play_off.choice import FIRST_TURNS
-from autotune_loop.play_off.course import CHOOSING_TURNS, PlayOffCourse, PlayOffResult, Turn
-from autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
-from autotune_loop.play_off.verdict import LEAST_GAIN, Verdict, VerdictReason
-from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
-from devices.device import Clock
-from devices.timing.measure_settings import MeasureSettings
-from devices.timing.measurement import Beside, Measurement
-from devices.timing.measurement_at_sizes import over_sizes
+from halide_autotune.autotune_loop.play_off.choice import FIRST_TURNS
+from halide_autotune.autotune_loop.play_off.course import CHOOSING_TURNS, PlayOffCourse, PlayOffResult, Turn
+from halide_autotune.autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
+from halide_autotune.autotune_loop.play_off.verdict import LEAST_GAIN, Verdict, VerdictReason
+from halide_autotune.autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
+from halide_autotune.devices.timing.measurement import Beside, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import over_sizes
 
 Board = Mapping[str, float]
 
@@ -257,7 +257,7 @@ def test_past_its_time_it_is_unconfirmed_and_says_so() -> None:
 def test_choosing_leaves_time_for_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timing takes a second: there is time for two turns of three contenders and the look, not for five turns."""
     now_s = 0.0
-    monkeypatch.setattr("autotune_loop.play_off.course.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("halide_autotune.autotune_loop.play_off.course.time.monotonic", lambda: now_s)
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
 
     def time_turn(order: Sequence[str], yardstick: str | None) -> Turn:

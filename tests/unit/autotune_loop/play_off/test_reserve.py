@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from autotune_loop.deadline import Deadline
-from autotune_loop.play_off.reserve import PlayOffReserve
-from devices.device import Clock
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.play_off.reserve import PlayOffReserve
+from halide_autotune.devices.device import Clock
 
 
 def reserve(clock: Clock, *held_s: float, budget_s: float = math.inf) -> PlayOffReserve:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.play_off.verdict import (
+from halide_autotune.autotune_loop.play_off.verdict import (
     LEAST_GAIN,
     Comparison,
     RatioEstimate,
@@ -18,8 +18,8 @@ from autotune_loop.play_off.verdict import (
     estimate_ratio,
     least_gain_by,
 )
-from autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
-from devices.device import Clock
+from halide_autotune.autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
+from halide_autotune.devices.device import Clock
 
 MEAN = Objective()
 RATIOS = st.integers(-50_000, 50_000).map(lambda number: number / 100_000)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.report.comparison import Comparison, compare_runs, loops_difference
-from autotune_loop.report.comparison_page import print_comparison
-from autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
-from autotune_loop.specification.options import RunOptions
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.report.comparison import Comparison, compare_runs, loops_difference
+from halide_autotune.autotune_loop.report.comparison_page import print_comparison
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.targets.errors import UsageError
 from tests.chromium_page import CHROMIUM, ChromiumPage
 from tests.recorded_run_folder import write_run_folder
 from tests.run_specs import make_spec, make_task

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.report.recorded_run import read_recorded_run
-from autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest, replay
-from autotune_loop.specification.options import RunOptions
-from sdk.settings import Settings
-from targets.errors import RunFolderError, WeightsError
-from targets.halide_install import HalideInstall
-from targets.process.stop_signal import StopSignal
-from targets.profile.profile import AutoschedulerChoice
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.report.replay import Replay, ReplayedRound, ReplayRequest, replay
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import RunFolderError, WeightsError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.profile import AutoschedulerChoice
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import Weights
 from tests.recorded_run_folder import write_run_folder
 from tests.run_specs import make_spec
-from weights.baseline import baseline_weights
-from weights.weights_file import Weights
 
 SAMPLES = 48
 

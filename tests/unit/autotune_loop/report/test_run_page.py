@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.measure.func_comparison import ProfiledSchedule
-from autotune_loop.report.recorded_run import read_recorded_run, run_version
-from autotune_loop.report.run_figures import correlation_by_round
-from autotune_loop.report.run_page import PageOptions, print_page
-from devices.timing.func_times import FuncTime, FuncTimes
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run, run_version
+from halide_autotune.autotune_loop.report.run_figures import correlation_by_round
+from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
+from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.targets.errors import RunFolderError
 from tests.chromium_page import CHROMIUM, ChromiumPage
 from tests.recorded_run_folder import write_run_folder
 from tests.run_specs import make_spec, make_task

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.run import budget as budget_module
-from autotune_loop.run.budget import RunBudget
-from targets.errors import BudgetError
+from halide_autotune.autotune_loop.run import budget as budget_module
+from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.targets.errors import BudgetError
 
 
 class Clock:

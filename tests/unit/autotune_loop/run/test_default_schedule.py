@@ -8,18 +8,23 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.candidate import BuiltObject
-from autotune_loop.events import Event, Notice, SampleFailed
-from autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.run.default_schedule import failed_on_a_device, is_left_over, keep_failure, restore_objects
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.run.timed import Timed
-from autotune_loop.store.published import NoDefault
-from autotune_loop.store.run_store import RunStore
-from devices.timing.measure_settings import Tolerance
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.autotune_loop.candidate import BuiltObject
+from halide_autotune.autotune_loop.events import Event, Notice, SampleFailed
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, BuildWithHeader
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.run.default_schedule import (
+    failed_on_a_device,
+    is_left_over,
+    keep_failure,
+    restore_objects,
+)
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.run.timed import Timed
+from halide_autotune.autotune_loop.store.published import NoDefault
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from tests.contract.writing_process import HEADER, RECORD, candidate, symbol
 from tests.run_specs import make_task
 from tests.scripted_executor import ScriptedExecutor

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from autotune_loop.deadline import Deadline
-from autotune_loop.run.ending import RunEnding
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.process_state import PATIENCE_S
 
 NEVER = Deadline.after(None)

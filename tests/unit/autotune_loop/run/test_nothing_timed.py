@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.run.nothing_timed import nothing_timed
-from targets.profile.loader import load_profile
+from halide_autotune.autotune_loop.run.nothing_timed import nothing_timed
+from halide_autotune.targets.profile.loader import load_profile
 
 X86, HEXAGON = "x86-64", "hexagon-v66"
 

@@ -10,16 +10,16 @@ from typing import cast
 import numpy as np
 import pytest
 
-from autotune_loop.candidate import Candidate, TrainingSample
-from autotune_loop.cost_model.learner import Learner
-from autotune_loop.events import Event, Notice
-from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.run.recovery import account_for_unfinished, left_over, recover
-from autotune_loop.run.task_state import LEARN_STAGE, TaskState
-from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.run_store import RunStore
-from autotune_loop.store.sample_file import read_sample
-from devices.timing.measure_settings import Tolerance
+from halide_autotune.autotune_loop.candidate import Candidate, TrainingSample
+from halide_autotune.autotune_loop.cost_model.learner import Learner
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover
+from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
+from halide_autotune.autotune_loop.store.featurization import Featurization, format_featurization
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.store.sample_file import read_sample
+from halide_autotune.devices.timing.measure_settings import Tolerance
 from tests.contract.writing_process import RECORD, candidate, measurement, symbol
 from tests.run_specs import make_task
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.run.result import Outcome
-from autotune_loop.run.rounds import Rounds
+from halide_autotune.autotune_loop.run.result import Outcome
+from halide_autotune.autotune_loop.run.rounds import Rounds
 
 
 @pytest.mark.parametrize(("next_task", "outcome"), [(0, Outcome.BUDGET_SPENT), (None, Outcome.FINISHED)])

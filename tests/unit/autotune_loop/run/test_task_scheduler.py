@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.run.task_scheduler import TaskHistory, next_task
+from halide_autotune.autotune_loop.run.task_scheduler import TaskHistory, next_task
 
 Curve = Callable[[int], float]
 

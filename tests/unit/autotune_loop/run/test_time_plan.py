@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from autotune_loop.run.budget import RunBudget
-from autotune_loop.run.time_plan import TimePlan
-from devices.device import Clock
-from devices.timing.measurement import Measurement
+from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.time_plan import TimePlan
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Measurement
 from tests.fake_time import FakeTime
 
 BATCH_SIZE = 32

@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autotune_loop.candidate import Origin, Placement, Yardstick
-from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.play_off.incumbent import Incumbent
-from autotune_loop.run.recovery import recover_yardsticks, settle_samples
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.run.timed import Timed
-from autotune_loop.run_scale import RunScale, process_error
-from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.published import INCUMBENT, OWN
-from autotune_loop.store.run_store import RunStore
-from autotune_loop.store.sample_file import read_sample
-from devices.timing.measure_settings import Tolerance
-from devices.timing.measurement import Beside, Measurement
-from targets.build.executable import KernelObject
+from halide_autotune.autotune_loop.candidate import Origin, Placement, Yardstick
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
+from halide_autotune.autotune_loop.run.recovery import recover_yardsticks, settle_samples
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.run.timed import Timed
+from halide_autotune.autotune_loop.run_scale import RunScale, process_error
+from halide_autotune.autotune_loop.store.featurization import Featurization, format_featurization
+from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.store.sample_file import read_sample
+from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.devices.timing.measurement import Beside, Measurement
+from halide_autotune.targets.build.executable import KernelObject
 from tests.contract.writing_process import RECORD, candidate, measurement
 from tests.run_specs import make_task
 

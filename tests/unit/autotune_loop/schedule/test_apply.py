@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.apply import apply_header, apply_schedule
-from autotune_loop.schedule.as_json import parse_json, print_json
-from autotune_loop.schedule.parse import parse_schedule
-from targets.errors import GeneratorError
-from targets.process.content_cache import ContentCache
-from targets.schedule.plugins import REPLAY
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.schedule.apply import apply_header, apply_schedule
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.schedule.plugins import REPLAY
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 

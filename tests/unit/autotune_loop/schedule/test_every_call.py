@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.directives import (
     AlignBounds,
     AlignExtent,
     AlignStorage,
@@ -48,7 +48,7 @@ from autotune_loop.schedule.directives import (
     Unscheduled,
     Vectorize,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     ByName,
     Clone,
     Intermediate,
@@ -59,8 +59,8 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.values import (
     OUTERMOST,
     ROOT,
     DeviceAPI,
@@ -75,7 +75,7 @@ from autotune_loop.schedule.values import (
     TailStrategy,
     Text,
 )
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 RADIUS = Expression("radius")
 PLANAR = Expression("&&", (Expression("==", (Expression("stride"), 1)), Expression("!", (Expression("flag"),))))

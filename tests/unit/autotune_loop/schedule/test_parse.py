@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.directives import (
     BoundExtent,
     ComputeAt,
     Gpu,
@@ -20,7 +20,7 @@ from autotune_loop.schedule.directives import (
     StoreAt,
     StoreIn,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -31,9 +31,9 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.values import OUTERMOST, LoopLevel, TailStrategy
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, LoopLevel, TailStrategy
+from halide_autotune.targets.errors import GeneratorError
 
 HEADERS = Path(__file__).parent / "headers"
 

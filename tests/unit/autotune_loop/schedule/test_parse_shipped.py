@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
-from autotune_loop.shipping.files.cpp_headers import print_cpp_header
-from autotune_loop.shipping.files.func_table import FuncRow
-from targets.errors import GeneratorError
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
+from halide_autotune.autotune_loop.shipping.files.cpp_headers import print_cpp_header
+from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow
+from halide_autotune.targets.errors import GeneratorError
 from tests.unit.autotune_loop.shipping.files.test_python_module import PROVENANCE
 
 HEADER = (Path(__file__).parent / "headers" / "convolution_layer_py0_cuda_anderson1.schedule.h").read_text()

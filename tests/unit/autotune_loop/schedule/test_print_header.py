@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.print_header import mend_header
-from targets.errors import GeneratorError
-from targets.schedule.plugins import schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.schedule.print_header import mend_header
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 HEADERS = Path(__file__).parent / "headers"
 

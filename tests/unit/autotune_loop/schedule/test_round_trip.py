@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.schedule.as_json import parse_json, print_json
-from autotune_loop.schedule.check import is_identifier
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.check import is_identifier
+from halide_autotune.autotune_loop.schedule.directives import (
     AlignBounds,
     AlignExtent,
     AlignStorage,
@@ -54,7 +54,7 @@ from autotune_loop.schedule.directives import (
     Vectorize,
     expressions_of,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     ByName,
@@ -69,11 +69,11 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.print_loops import print_loops
-from autotune_loop.schedule.print_python import print_python
-from autotune_loop.schedule.values import (
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+from halide_autotune.autotune_loop.schedule.print_python import print_python
+from halide_autotune.autotune_loop.schedule.values import (
     BINARY_OPERATORS,
     OUTERMOST,
     ROOT,
@@ -89,8 +89,8 @@ from autotune_loop.schedule.values import (
     TailStrategy,
     Text,
 )
-from targets.errors import GeneratorError
-from targets.schedule.header import portable_schedule, schedule_name
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.schedule.header import portable_schedule, schedule_name
 
 FUNCS = ("output", "blur_x", "repeat_edge_1", "f")
 VARS = ("x", "y", "xi", "c_vo", "_0")

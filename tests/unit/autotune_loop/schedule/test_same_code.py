@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.model import Schedule
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.print_loops import print_loops
-from autotune_loop.schedule.print_python import print_python
 from benchmarks.schedule_round_trip import TARGETS, Case
-from sdk.settings import Settings
-from targets.build.object_code import loaded_content
-from targets.generator.program import GeneratorProgram
-from targets.generator.python_program import PythonGeneratorProgram
-from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.process.limited_process import ProcessLimits
-from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+from halide_autotune.autotune_loop.schedule.print_python import print_python
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.object_code import loaded_content
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 SMALL = {"input_channels": "16", "output_channels": "16", "width": "24", "height": "16"}
 RANDOM = {"beam_size": "1", "random_dropout": "6", "random_dropout_seed": "1"}

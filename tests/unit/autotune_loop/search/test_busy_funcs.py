@@ -11,21 +11,21 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.candidate import BuiltObject, TechniqueName
-from autotune_loop.execute.tasks.build_tasks import Link
-from autotune_loop.execute.tasks.measure_tasks import TimeFuncs
-from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.search import busy_funcs
-from autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
-from autotune_loop.search.schedule_proposals import TimedSchedule
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.timing.func_times import FuncTime, FuncTimes
-from targets.build.executable import Executable
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.autotune_loop.candidate import BuiltObject, TechniqueName
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import TimeFuncs
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.search import busy_funcs
+from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
+from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes
+from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from tests.contract.writing_process import RECORD
 from tests.fake_time import FakeTime
 from tests.scripted_executor import ScriptedExecutor

@@ -10,20 +10,20 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure
-from autotune_loop.events import Event, Notice
-from autotune_loop.execute.tasks.build_tasks import BuiltReference, Search
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.run.nothing_timed import no_search
-from autotune_loop.search.dead_end import search_elsewhere
-from autotune_loop.search.plan import greedy_point
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.run_store import RunStore
-from targets.build.executable import KernelObject
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.process.stop_signal import StopSignal
-from targets.profile.loader import load_profile
-from targets.schedule.plugins import ALL_AT_ROOT
+from halide_autotune.autotune_loop.candidate import Origin, SearchedSchedule, SearchFailure
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuiltReference, Search
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.run.nothing_timed import no_search
+from halide_autotune.autotune_loop.search.dead_end import search_elsewhere
+from halide_autotune.autotune_loop.search.plan import greedy_point
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.plugins import ALL_AT_ROOT
 from tests.contract.writing_process import RECORD
 from tests.scripted_executor import ScriptedExecutor
 

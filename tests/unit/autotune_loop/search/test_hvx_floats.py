@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.events import Event, Notice
-from autotune_loop.search.hvx_floats import check_hvx_floats, has_float_vectors
-from autotune_loop.specification.options import RunOptions
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.profile.loader import load_profile
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.search.hvx_floats import check_hvx_floats, has_float_vectors
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.profile.loader import load_profile
 from tests.scripted_executor import ScriptedExecutor
 
 

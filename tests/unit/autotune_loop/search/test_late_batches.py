@@ -11,21 +11,21 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure
-from autotune_loop.deadline import Deadline
-from autotune_loop.events import Event, Notice
-from autotune_loop.execute.tasks.build_tasks import BuildObject, Search
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.search.batch_builder import BatchBuilder
-from autotune_loop.search.plan import full_beam_point
-from autotune_loop.search.pool import BatchInProgress, PoolSearch
-from autotune_loop.search.schedule_proposals import ScheduleProposals
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.options import Limits, RunOptions
-from autotune_loop.store.run_store import RunStore
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, Search
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
+from halide_autotune.autotune_loop.search.plan import full_beam_point
+from halide_autotune.autotune_loop.search.pool import BatchInProgress, PoolSearch
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.options import Limits, RunOptions
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.contract.writing_process import RECORD, candidate
 from tests.fake_time import FakeTime
 from tests.scripted_executor import ScriptedExecutor

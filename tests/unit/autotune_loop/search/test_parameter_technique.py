@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.parameters.space import ParameterSet, ParameterSpace, set_sha256
-from autotune_loop.search.parameter_technique import TriedSet, propose_sets, sets_to_search
-from autotune_loop.specification.options import SearchOptions
+from halide_autotune.autotune_loop.parameters.space import ParameterSet, ParameterSpace, set_sha256
+from halide_autotune.autotune_loop.search.parameter_technique import TriedSet, propose_sets, sets_to_search
+from halide_autotune.autotune_loop.specification.options import SearchOptions
 
 FEW = ParameterSpace({"x": "1..4", "order": "rows,tiles"}, ("x < 4 or order == 'rows'",))
 MANY = ParameterSpace({"x": "1..1024:x2", "y": "1..1024:x2", "order": "a,b,c"}, ("x * y <= 65536",))

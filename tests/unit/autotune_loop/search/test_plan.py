@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.candidate import Origin, SearchPoint
-from autotune_loop.search.plan import full_beam_point, greedy_point, random_points
+from halide_autotune.autotune_loop.candidate import Origin, SearchPoint
+from halide_autotune.autotune_loop.search.plan import full_beam_point, greedy_point, random_points
 
 WEIGHTS = Path("used.weights")
 SEEDS = st.integers(-(2**63), 2**63)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from autotune_loop.candidate import (
+from halide_autotune.autotune_loop.candidate import (
     Candidate,
     Origin,
     SchedulePoint,
@@ -22,26 +22,26 @@ from autotune_loop.candidate import (
     kernel_symbol,
     technique_of,
 )
-from autotune_loop.draft.from_schedule import draft_of
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.events import Event, Notice, SampleFailed
-from autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.schedule.as_json import parse_json, print_json
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.search.batch_builder import mix
-from autotune_loop.search.pool import BatchInProgress
-from autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
-from autotune_loop.search.techniques import registry
-from autotune_loop.search.techniques.evolution import Evolution
-from autotune_loop.search.techniques.technique import Population, Proposal
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.measurement import Measurement
-from targets.errors import ToolchainError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.events import Event, Notice, SampleFailed
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.search.batch_builder import mix
+from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
+from halide_autotune.autotune_loop.search.techniques import registry
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
+from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from tests.drafted_pipelines import header_drafts, recorded, starting_drafts
 from tests.run_specs import make_record, make_spec, make_task
 from tests.scripted_executor import ScriptedExecutor

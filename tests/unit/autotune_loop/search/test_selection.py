@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.search.selection import choose_batch
+from halide_autotune.autotune_loop.search.selection import choose_batch
 
 
 @st.composite

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from autotune_loop.search.waiting import result_unless
+from halide_autotune.autotune_loop.search.waiting import result_unless
 
 
 def test_a_result_that_is_there_counts_even_if_it_is_late() -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.ship_runs import ShipRequest, ship_runs
-from sdk.settings import Settings
-from targets.generator.program import open_generator
-from targets.generator.reference import parse_generator
-from targets.halide_install import HalideInstall
-from targets.profile.loader import load_profile
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.ship_runs import ShipRequest, ship_runs
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.tuned_run_folder import write_tuned_run
 
 GENERATORS = Path(__file__).parent / "generators"

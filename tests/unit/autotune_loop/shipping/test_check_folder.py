@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.check_folder import CheckedFolder, check_folder
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.ship_manifest import ShipManifest
-from autotune_loop.shipping.ship_runs import ShipRequest, ship_runs
-from targets.errors import GeneratorError, UsageError
-from targets.generator.reference import parse_generator
+from halide_autotune.autotune_loop.shipping.check_folder import CheckedFolder, check_folder
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.ship_manifest import ShipManifest
+from halide_autotune.autotune_loop.shipping.ship_runs import ShipRequest, ship_runs
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.generator.reference import parse_generator
 from tests.unit.autotune_loop.shipping.conftest import SDK_VERSION, ShippedProduct
 
 Check = Callable[..., CheckedFolder]

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.confirmation import confirm_winner
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.specification.options import DeviceOptions
-from sdk.project.preparation import Workbench
-from sdk.select.trial_place import open_trial_place
-from sdk.settings import Settings
-from targets.errors import GeneratorError
-from targets.generator.program import open_generator
-from targets.generator.reference import parse_generator
-from targets.process.content_cache import ContentCache
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import li2018, profile_autoscheduler
+from halide_autotune.autotune_loop.shipping.confirmation import confirm_winner
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.project.preparation import Workbench
+from halide_autotune.sdk.select.trial_place import open_trial_place
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import li2018, profile_autoscheduler
 from tests.tuned_run_folder import read_run_schedules, schedule_of, write_tuned_run
 from tests.unit.autotune_loop.shipping.conftest import GENERATORS
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.shipping.provenance import make_provenance, provenance_comment, shipped_parameters
-from autotune_loop.specification.objective import Objective, ObjectiveKind
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.specification.play_off_options import PlayOffOptions
-from autotune_loop.specification.tuning_task import published_names
-from autotune_loop.store.published import ScheduleTime, SpeedUp
-from autotune_loop.store.run_record import RunRecord, read_run_record
-from devices.timing.measure_settings import KernelInputs
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.shipping.provenance import make_provenance, provenance_comment, shipped_parameters
+from halide_autotune.autotune_loop.specification.objective import Objective, ObjectiveKind
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions
+from halide_autotune.autotune_loop.specification.tuning_task import published_names
+from halide_autotune.autotune_loop.store.published import ScheduleTime, SpeedUp
+from halide_autotune.autotune_loop.store.run_record import RunRecord, read_run_record
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.errors import RunFolderError
 from tests.tuned_run_folder import read_run_schedules
 from tests.unit.autotune_loop.shipping.conftest import ShippedProduct
 

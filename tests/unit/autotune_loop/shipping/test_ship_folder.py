@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.ship_folder import dispatch_target, open_ship_folder, write_ship_folder
-from autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
-from autotune_loop.shipping.sizes.request import SizeOutcome, SizeVerdict
-from targets.errors import RunFolderError, UsageError
+from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow
+from halide_autotune.autotune_loop.shipping.ship_folder import dispatch_target, open_ship_folder, write_ship_folder
+from halide_autotune.autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
+from halide_autotune.autotune_loop.shipping.sizes.request import SizeOutcome, SizeVerdict
+from halide_autotune.targets.errors import RunFolderError, UsageError
 
 ARM = ShippedSchedule(
     name="blur",

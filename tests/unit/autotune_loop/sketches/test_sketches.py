@@ -9,27 +9,27 @@ from pathlib import Path
 import pytest
 
 import sdk
-from autotune_loop.draft.model import Draft, LoopKind
-from autotune_loop.draft.names import PipelineNames
-from autotune_loop.draft.repair import repair
-from autotune_loop.draft.to_schedule import schedule_of
-from autotune_loop.schedule.apply import apply_schedule
-from autotune_loop.schedule.directives import Split
-from autotune_loop.schedule.model import Clone, Intermediate
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
-from autotune_loop.sketches.sketches import sketches
-from sdk.settings import Settings
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import describe_pipeline
-from targets.process.content_cache import ContentCache
-from targets.process.limited_process import ProcessLimits
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.repair import repair
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.schedule.apply import apply_schedule
+from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.model import Clone, Intermediate
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
+from halide_autotune.autotune_loop.sketches.sketches import sketches
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.pipeline.shape import describe_pipeline
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 

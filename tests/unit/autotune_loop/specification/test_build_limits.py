@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.specification.build_limits import BuildLimits
-from autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
+from halide_autotune.autotune_loop.specification.options import RunOptions
 
 MEMORY_BYTES = 2**30
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.specification.deciding_argument import DecidingArgument, deciding_argument
-from devices.timing.measure_settings import KernelInputs
+from halide_autotune.autotune_loop.specification.deciding_argument import DecidingArgument, deciding_argument
+from halide_autotune.devices.timing.measure_settings import KernelInputs
 
 
 def inputs(sizes: dict[str, str], *also: str, scalars: dict[str, str] | None = None) -> KernelInputs:

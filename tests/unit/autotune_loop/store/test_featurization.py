@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.store.featurization import (
+from halide_autotune.autotune_loop.store.featurization import (
     MAX_STAGES,
     Featurization,
     features_of,
@@ -17,8 +17,8 @@ from autotune_loop.store.featurization import (
     read_featurization,
     uses_float,
 )
-from targets.errors import WeightsError
-from weights.network import Network
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.weights.network import Network
 
 
 def random_featurization(stages: int = 3, seed: int = 0, network: Network = Network.ADAMS2019) -> Featurization:

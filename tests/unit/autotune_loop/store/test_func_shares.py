@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.run_database import RunDatabase
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.targets.errors import RunFolderError
 
 
 def test_shares_are_read_back_and_the_newest_of_a_schedule_counts(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.events import SampleFailed
-from autotune_loop.store.run_database import NOT_DONE, RunDatabase
+from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE, RunDatabase
 from tests.contract.writing_process import candidate, measurement, symbol
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
 
 
 @pytest.fixture

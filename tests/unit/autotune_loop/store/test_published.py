@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.report.recorded_run import read_recorded_run
-from autotune_loop.store.published import Published, ScheduleTime, newest_published, read_published
-from autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.store.published import Published, ScheduleTime, newest_published, read_published
+from halide_autotune.autotune_loop.store.run_store import RunStore
 from tests.contract.writing_process import HEADER, RECORD, candidate, measurement
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.read_database import read_database
+from halide_autotune.autotune_loop.store.read_database import read_database
 
 
 @pytest.fixture

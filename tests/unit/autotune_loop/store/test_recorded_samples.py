@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
-from autotune_loop.store.sample_file import Sample, write_sample
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.store.recorded_samples import load_recorded_samples, recorded_network
+from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.weights.network import Network
 from tests.run_specs import make_record, make_spec
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
-from weights.network import Network
 
 TOLD = {"profile": "arm64", "device": "qemu", "clock": "emulated", "parallelism": "4"}
 

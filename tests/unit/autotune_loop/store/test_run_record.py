@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.run_record import FILE_NAME, differences, read_run_record
-from targets.errors import RunFolderError
-from targets.values.options import options_of, with_values
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_record import FILE_NAME, differences, read_run_record
+from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.values.options import options_of, with_values
 from tests.option_values import option_values
 from tests.run_specs import make_record, make_spec, make_task
 

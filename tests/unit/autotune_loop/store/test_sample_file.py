@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.store.featurization import Featurization, format_featurization
-from autotune_loop.store.sample_file import Sample, format_sample, read_sample, write_sample
-from targets.errors import WeightsError
-from targets.halide_install import find_halide_install
+from halide_autotune.autotune_loop.store.featurization import Featurization, format_featurization
+from halide_autotune.autotune_loop.store.sample_file import Sample, format_sample, read_sample, write_sample
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.halide_install import find_halide_install
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 

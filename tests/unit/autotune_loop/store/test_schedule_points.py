@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.candidate import (
+from halide_autotune.autotune_loop.candidate import (
     BuiltObject,
     Candidate,
     Origin,
@@ -21,15 +21,15 @@ from autotune_loop.candidate import (
     SearchPoint,
     kernel_symbol,
 )
-from autotune_loop.execute.tasks.build_tasks import BuildWithHeader
-from autotune_loop.execute.tasks.task import Task
-from autotune_loop.search.lost_objects import rebuild
-from autotune_loop.store.run_database import RunDatabase
-from autotune_loop.store.run_store import RunStore
-from devices.device import Clock
-from devices.timing.measurement import Measurement
-from targets.errors import GeneratorError, RunFolderError
-from targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildWithHeader
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.search.lost_objects import rebuild
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.targets.errors import GeneratorError, RunFolderError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from tests.contract.writing_process import HEADER, RECORD
 from tests.scripted_executor import ScriptedExecutor
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.published import ScheduleTime, SpeedUp
-from autotune_loop.store.run_store import RunStore
-from autotune_loop.store.size_schedules import GENERAL, SizeSchedule, read_size_schedules
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.store.published import ScheduleTime, SpeedUp
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.store.size_schedules import GENERAL, SizeSchedule, read_size_schedules
+from halide_autotune.targets.errors import RunFolderError
 from tests.contract.writing_process import HEADER, RECORD
 
 WON = SizeSchedule(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.candidate import Measured
-from autotune_loop.store.run_database import RunDatabase
-from devices.timing.measurement import Measurement
-from devices.timing.measurement_at_sizes import over_sizes
+from halide_autotune.autotune_loop.candidate import Measured
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import over_sizes
 from tests.contract.writing_process import candidate, measurement, symbol
 
 SYMBOL = symbol(0, 0)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.adb.file_transfer import AdbFileTransfer
-from devices.adb.greeting import greet
-from devices.adb.key import AdbKey
-from devices.adb.packets import AdbPacket, AdbPackets
-from devices.adb.service import AdbService
-from devices.adb.wire import AdbLimits
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.file_transfer import AdbFileTransfer
+from halide_autotune.devices.adb.greeting import greet
+from halide_autotune.devices.adb.key import AdbKey
+from halide_autotune.devices.adb.packets import AdbPacket, AdbPackets
+from halide_autotune.devices.adb.service import AdbService
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from tests.unit.devices.adb.test_packets import PieceWire, encode, packets
 
 AT_ONCE = AdbLimits(connect_s=0.0, silence_s=0.0, allow_s=0.0, poll_s=0.0)

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from devices.adb import file_transfer as adb_file_transfer
-from devices.adb import packets as adb_packets
-from devices.adb import service as adb_service
-from devices.adb.link import AdbLink
-from devices.adb.wire import AdbLimits
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb import file_transfer as adb_file_transfer
+from halide_autotune.devices.adb import packets as adb_packets
+from halide_autotune.devices.adb import service as adb_service
+from halide_autotune.devices.adb.link import AdbLink
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from tests.adb_device.link_to import link_to
 from tests.process_state import await_condition
 

@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from devices.adb.key import AdbKey, load_adb_key
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.key import AdbKey, load_adb_key
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from tests.adb_device.device_key import is_signed, parse_public_key
 
 OWNER = "someone@somewhere"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.adb.packets import COMMANDS, MAX_PAYLOAD_BYTES, AdbPacket, AdbPackets
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.packets import COMMANDS, MAX_PAYLOAD_BYTES, AdbPacket, AdbPackets
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 HEADER_BYTES = 24
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from devices.adb.tcp_wire import AdbTcpWire
-from devices.adb.wire import AdbLimits
-from devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.adb.tcp_wire import AdbTcpWire
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 
 # Both ends are in this process: what holds one up may hold the other up as well.
 LIMITS = AdbLimits(connect_s=120.0, silence_s=120.0)

@@ -11,11 +11,11 @@ from typing import Any
 import adb_shell.transport
 import pytest
 
-from devices.adb.link import AdbLink
-from devices.adb.usb_wire import AdbUsbWire
-from devices.adb.wire import AdbLimits
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import AdbAddress, ConnectionSettings
+from halide_autotune.devices.adb.link import AdbLink
+from halide_autotune.devices.adb.usb_wire import AdbUsbWire
+from halide_autotune.devices.adb.wire import AdbLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings
 
 LIMITS = AdbLimits(silence_s=0.5)
 LABEL = "phone (USB)"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from devices.agent.program import AgentProgram, agent_for
-from devices.agent.session import AgentError, AgentSession
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import DspProbe, FastRpcNode, probe_device, sense_device
-from devices.lease.lease import LeaseClaim, release_lease, show_leases, take_lease
-from devices.remote_place import RemotePlace
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.agent.program import AgentProgram, agent_for
+from halide_autotune.devices.agent.session import AgentError, AgentSession
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.probe import DspProbe, FastRpcNode, probe_device, sense_device
+from halide_autotune.devices.lease.lease import LeaseClaim, release_lease, show_leases, take_lease
+from halide_autotune.devices.remote_place import RemotePlace
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import local_device
 from tests.contract.local_link import LocalLink
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from devices.agent.protocol import encode_request, request_word
-from devices.agent.session import AgentError, AgentSession, Reply
-from devices.device_trouble import TroubleKind
-from devices.lease.lease import show_leases
-from devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.devices.agent.protocol import encode_request, request_word
+from halide_autotune.devices.agent.session import AgentError, AgentSession, Reply
+from halide_autotune.devices.device_trouble import TroubleKind
+from halide_autotune.devices.lease.lease import show_leases
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
 from tests.contract.local_link import LocalLink
 from tests.process_state import PATIENCE_S, await_condition, under_a_time_limit
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from devices.agent.session import AgentError, AgentSession
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.agent.session import AgentError, AgentSession
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import local_transport
 from tests.contract.local_link import LocalLink
 

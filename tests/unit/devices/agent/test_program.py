@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from devices.agent.program import AgentProgram, agent_for
-from devices.agent.session import AgentSession
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import probe_device
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.agent.program import AgentProgram, agent_for
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.probe import probe_device
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import local_device, local_transport
 from tests.contract.local_link import LocalLink
 

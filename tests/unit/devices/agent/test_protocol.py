@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.agent.protocol import (
+from halide_autotune.devices.agent.protocol import (
     AgentEvent,
     AliveEvent,
     ErrorEvent,
@@ -24,8 +24,8 @@ from devices.agent.protocol import (
     read_reply,
     request_word,
 )
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from targets.errors import UsageError
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.targets.errors import UsageError
 
 NONCE = "0123456789abcdef"
 OTHER_NONCE = "fedcba9876543210"

@@ -10,15 +10,15 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 
-from devices.agent.protocol import read_reply
-from devices.agent.session import AgentSession
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.canary import CanaryWatch, time_canary
-from devices.health.card_state import read_card_report
-from devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
-from sdk.inventory.device_facts import facts_of, machine_of
-from targets.errors import DeviceError
-from targets.values.records import plain, record
+from halide_autotune.devices.agent.protocol import read_reply
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.canary import CanaryWatch, time_canary
+from halide_autotune.devices.health.card_state import read_card_report
+from halide_autotune.devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
+from halide_autotune.sdk.inventory.device_facts import facts_of, machine_of
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.values.records import plain, record
 from tests.device_replies import CANARY, CARDS, PROBE, SENSE, lines, spoiled
 
 

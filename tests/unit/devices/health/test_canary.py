@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.health.canary import LARGEST_DRIFT, CanaryWatch
+from halide_autotune.devices.health.canary import LARGEST_DRIFT, CanaryWatch
 
 times_s = st.floats(min_value=1e-6, max_value=10.0)
 

@@ -12,13 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.card_state import CardState, build_card_probe, choose_card, find_card, read_card_report
-from devices.local.host_transport import HostTransport
-from sdk.settings import Settings
-from targets.errors import DeviceError
-from targets.process.content_cache import ContentCache
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.card_state import (
+    CardState,
+    build_card_probe,
+    choose_card,
+    find_card,
+    read_card_report,
+)
+from halide_autotune.devices.local.host_transport import HostTransport
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests import device_replies
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from devices.device import Clock
-from devices.device_trouble import TroubleKind
-from devices.health import device_speed
-from devices.health.device_speed import DeviceSpeed
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import TroubleKind
+from halide_autotune.devices.health import device_speed
+from halide_autotune.devices.health.device_speed import DeviceSpeed
+from halide_autotune.devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 USUAL_S = 0.010
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device_trouble import TroubleKind
-from devices.health.health import clear_health, read_health, record_unhealthy
-from devices.remote_place import AdbAddress, SshAddress
-from targets.errors import DeviceError
+from halide_autotune.devices.device_trouble import TroubleKind
+from halide_autotune.devices.health.health import clear_health, read_health, record_unhealthy
+from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.targets.errors import DeviceError
 
 PI = SshAddress("board", 22, "pi")
 

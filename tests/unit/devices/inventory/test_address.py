@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
-from devices.remote_place import AdbAddress, SshAddress
-from targets.errors import UsageError
+from halide_autotune.devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
+from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.targets.errors import UsageError
 
 
 @pytest.mark.parametrize(

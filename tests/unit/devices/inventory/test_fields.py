@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.inventory.fields import device_fields, read_device
-from devices.inventory.inventory import DeviceMachine, InventoryDevice, machine_profile
-from devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
-from targets.errors import DeviceError
-from targets.profile.loader import load_profile
+from halide_autotune.devices.inventory.fields import device_fields, read_device
+from halide_autotune.devices.inventory.inventory import DeviceMachine, InventoryDevice, machine_profile
+from halide_autotune.devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.profile.loader import load_profile
 
 PROFILES = ("arm64", "x86-64")
 RESERVED = ("local", "qemu", "hexagon-sim")

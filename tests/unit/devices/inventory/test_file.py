@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.inventory.file import add_device, load_inventory, remove_device, update_device
-from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from devices.remote_place import RemotePlace, SshAddress
-from targets.errors import DeviceError, UsageError
+from halide_autotune.devices.inventory.file import add_device, load_inventory, remove_device, update_device
+from halide_autotune.devices.inventory.inventory import DeviceMachine, InventoryDevice
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.targets.errors import DeviceError, UsageError
 
 TEXT = """# our lab
 

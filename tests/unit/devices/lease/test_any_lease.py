@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 
-from devices.agent.protocol import read_reply
-from devices.agent.session import AgentSession
-from devices.device_trouble import DeviceTrouble
-from devices.lease.lease import show_leases
-from devices.lease.token import LeaseToken, keep_token, read_token
-from devices.remote_place import RemotePlace, SshAddress
-from sdk.display.quantities import iso_text, short_duration_text
+from halide_autotune.devices.agent.protocol import read_reply
+from halide_autotune.devices.agent.session import AgentSession
+from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.lease.lease import show_leases
+from halide_autotune.devices.lease.token import LeaseToken, keep_token, read_token
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.sdk.display.quantities import iso_text, short_duration_text
 from tests.device_replies import LEASES, spoiled
 
 PLACE = RemotePlace(SshAddress("board"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from devices.lease.token import LeaseToken, forget_token, keep_token, new_token, read_token
-from devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.devices.lease.token import LeaseToken, forget_token, keep_token, new_token, read_token
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
 
 PLACE = RemotePlace(SshAddress("board"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.local.cores import plan_cores
+from halide_autotune.devices.local.cores import plan_cores
 
 CORES = st.frozensets(st.integers(0, 255), min_size=1, max_size=64)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from devices.local import cores
-from devices.local.cores import CoreTurns
-from targets.errors import DeviceError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.local import cores
+from halide_autotune.devices.local.cores import CoreTurns
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.process_state import PATIENCE_S, await_condition
 
 PROJECT = Path(__file__).parents[4]
@@ -26,8 +26,8 @@ ENOUGH = 10
 LOOP = """
 import sys, threading, time
 from pathlib import Path
-from devices.local import cores
-from devices.local.cores import CoreTurns
+from halide_autotune.devices.local import cores
+from halide_autotune.devices.local.cores import CoreTurns
 cores.LONGEST_TURN_S = 0.02
 turns, kind, ended = CoreTurns(Path(sys.argv[1])), sys.argv[2], threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from devices.agent.protocol import ReplyParser, read_reply
-from devices.agent.session import AgentError, Reply, full_storage
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote.session_files import _Look
-from devices.remote.transport import OpenedDevice, _run_outcome, _RunResult
+from halide_autotune.devices.agent.protocol import ReplyParser, read_reply
+from halide_autotune.devices.agent.session import AgentError, Reply, full_storage
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote.session_files import _Look
+from halide_autotune.devices.remote.transport import OpenedDevice, _run_outcome, _RunResult
 from tests.device_replies import ARRIVED, LOOK, OPENED, RAN, spoiled
 from tests.unit.devices.agent.test_protocol import line
 

@@ -16,8 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from devices.remote.dsp_starter import build_dsp_launcher
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.remote.dsp_starter import build_dsp_launcher
+from halide_autotune.targets.process.content_cache import ContentCache
 
 pytestmark = pytest.mark.toolchain
 

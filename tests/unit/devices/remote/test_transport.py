@@ -13,15 +13,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from devices.agent import session as agent_session
-from devices.agent.program import AgentProgram, agent_for
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.lease.token import LeaseToken
-from devices.remote import shared_connection
-from devices.remote.transport import AgentTransport
-from targets.errors import DeviceError, UsageError
-from targets.process.content_cache import ContentCache
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.agent import session as agent_session
+from halide_autotune.devices.agent.program import AgentProgram, agent_for
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.lease.token import LeaseToken
+from halide_autotune.devices.remote import shared_connection
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.contract.local_device import leases_of, local_transport, release_lease_of, take_lease_of
 from tests.contract.local_link import LocalLink
 from tests.process_state import await_other_text

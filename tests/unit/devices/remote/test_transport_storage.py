@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote.transport import AgentTransport
-from targets.process.content_cache import ContentCache
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import leases_of, local_transport
 from tests.contract.local_link import LocalLink
 from tests.small_file_system import small_file_system

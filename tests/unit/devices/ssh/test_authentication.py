@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from devices.ssh.authentication import UnusableKeyError, load_key, public_blob
+from halide_autotune.devices.ssh.authentication import UnusableKeyError, load_key, public_blob
 from tests.sshd_server import make_key
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")

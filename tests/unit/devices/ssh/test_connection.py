@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from devices.ssh.connection import WatchedSocket
+from halide_autotune.devices.ssh.connection import WatchedSocket
 
 PATIENCE_S = 0.3
 TIMEOUT_S = 0.05

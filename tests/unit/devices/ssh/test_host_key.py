@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh.host_key import REVOKED, SshHostKeyCheck, fingerprint, known_host_keys
-from devices.ssh.route import plan_route
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import ConnectionSettings, SshAddress
+from halide_autotune.devices.ssh.host_key import REVOKED, SshHostKeyCheck, fingerprint, known_host_keys
+from halide_autotune.devices.ssh.route import plan_route
 from tests.sshd_server import make_key
 
 ALGORITHMS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "rsa-sha2-512", "rsa-sha2-256")

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.remote_place import ConnectionSettings, SshAddress
-from devices.ssh.route import SshHop, plan_route
-from targets.process.limited_process import ProcessLimits
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote_place import ConnectionSettings, SshAddress
+from halide_autotune.devices.ssh.route import SshHop, plan_route
+from halide_autotune.targets.process.limited_process import ProcessLimits
 
 SSH = shutil.which("ssh")
 needs_ssh = pytest.mark.skipif(SSH is None, reason="ssh is not installed")
@@ -327,7 +327,7 @@ def test_a_client_that_answers_something_else(connections: ConnectionSettings, s
 
 @openssh_alone
 def test_a_client_that_does_not_answer(connections: ConnectionSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("devices.ssh.config._LIMITS", ProcessLimits(time_s=0.2, memory_bytes=2**30))
+    monkeypatch.setattr("halide_autotune.devices.ssh.config._LIMITS", ProcessLimits(time_s=0.2, memory_bytes=2**30))
     assert "did not end within" in refusal(fake_ssh(connections, "sleep 1000"), "", "board", user="pi")
     gone = replace(connections, ssh_program=connections.token_folder / "gone")
     assert "cannot be started" in refusal(gone, "", "board", user="pi")

@@ -10,10 +10,16 @@ import keyring.backends.fail
 import pytest
 from keyring.errors import KeyringLocked
 
-from devices.remote_place import ConnectionSettings, PasswordSource, SshAddress
-from devices.ssh.route import SshHop, plan_route
-from devices.ssh.secrets import KEYRING_SERVICE, SshSecrets, keyring_account, read_keyring, write_keyring
-from targets.errors import DeviceError
+from halide_autotune.devices.remote_place import ConnectionSettings, PasswordSource, SshAddress
+from halide_autotune.devices.ssh.route import SshHop, plan_route
+from halide_autotune.devices.ssh.secrets import (
+    KEYRING_SERVICE,
+    SshSecrets,
+    keyring_account,
+    read_keyring,
+    write_keyring,
+)
+from halide_autotune.targets.errors import DeviceError
 
 
 class MemoryKeyring(keyring.backend.KeyringBackend):

@@ -7,9 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device import Clock
-from devices.timing.func_times import FuncTimes, time_funcs
-from devices.timing.measurement import MeasureFailure
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.func_times import FuncTimes, time_funcs
+from halide_autotune.devices.timing.measurement import MeasureFailure
 from tests.device_replies import COMPARED, FAILED, FUNCS, JUNK, SIGNS, TIMED, lines, spoiled
 from tests.unit.devices.timing.test_machine_signs import Board, session_on
 from tests.unit.devices.timing.test_measure import check_sane, measure

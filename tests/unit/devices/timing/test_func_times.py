@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device import Clock
-from devices.timing.func_times import FuncTimes, time_funcs
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.func_times import FuncTimes, time_funcs
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from tests.unit.devices.timing.test_machine_signs import ANYTHING, Board, session_on
 
 BLUR: dict[str, object] = {"name": "blur", "call_s": 1e-3, "threads": 1.9, "peak_bytes": 4096, "stack_bytes": 0}

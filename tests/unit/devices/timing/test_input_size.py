@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from devices.timing.input_size import sizes_of
-from devices.timing.measure_settings import KernelInputs
-from targets.errors import UsageError
-from targets.values.texts import parse_size_sets
+from halide_autotune.devices.timing.input_size import sizes_of
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.texts import parse_size_sets
 
 
 def test_one_size_has_no_name() -> None:

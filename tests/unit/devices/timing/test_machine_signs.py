@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device import Clock, Device
-from devices.timing.machine_signs import MachineSigns, read_signs, read_surroundings
-from devices.timing.measure import Session, look_around, measure_kernel
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Measurement
-from devices.transport import RunOutcome
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.machine_signs import MachineSigns, read_signs, read_surroundings
+from halide_autotune.devices.timing.measure import Session, look_around, measure_kernel
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests import device_replies
 from tests.device_replies import BUSIEST
 

@@ -11,13 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device import Clock, Device
-from devices.timing.measure import Session, measure_kernel, write_reference
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement, ReshapedOutput
-from devices.transport import RunOutcome
-from targets.errors import DeviceError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.measure import Session, measure_kernel, write_reference
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import (
+    Beside,
+    MeasureFailure,
+    MeasureFailureReason,
+    Measurement,
+    ReshapedOutput,
+)
+from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 DEVICE = Device("board", "local", "host", Clock.WALL, 2, uses_host_cores=False)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from devices.device import Clock
-from devices.timing.measure_settings import MeasureSettings
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
 
 
 def test_a_simulated_kernel_may_take_several_times_as_long() -> None:

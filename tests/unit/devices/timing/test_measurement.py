@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.device import Clock
-from devices.timing.machine_signs import MachineSigns
-from devices.timing.measurement import Beside, Measurement
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.machine_signs import MachineSigns
+from halide_autotune.devices.timing.measurement import Beside, Measurement
 
 TIMES_S = st.lists(st.floats(1e-9, 1e6), min_size=1, max_size=40)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from devices.device import Clock
-from devices.timing.machine_signs import MachineSigns
-from devices.timing.measurement import Beside, Measurement
-from devices.timing.measurement_at_sizes import by_size, medians_by_size_s, over_sizes
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.machine_signs import MachineSigns
+from halide_autotune.devices.timing.measurement import Beside, Measurement
+from halide_autotune.devices.timing.measurement_at_sizes import by_size, medians_by_size_s, over_sizes
 
 SIGNS = MachineSigns(0.5, 2, 0.75, 0.5, None, 0.25, 1.2e9, 2.4e9, None)
 

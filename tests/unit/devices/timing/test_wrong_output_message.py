@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from devices.device import Clock, Device
-from devices.timing.measure import Session, measure_kernel
-from devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from devices.timing.measurement import MeasureFailure, MeasureFailureReason
-from devices.transport import RunOutcome
-from targets.process.stop_signal import StopSignal
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.measure import Session, measure_kernel
+from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
+from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 # As the runner printed it.
 _REPORT = """\

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from sdk.checks.card_checks import check_assembler, check_local_card
-from sdk.settings import Settings
-from targets.cuda.ptxas import find_ptxas
-from targets.profile.loader import load_profile
+from halide_autotune.sdk.checks.card_checks import check_assembler, check_local_card
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.cuda.ptxas import find_ptxas
+from halide_autotune.targets.profile.loader import load_profile
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 
 pytestmark = pytest.mark.toolchain
 
-START = "import sys, sdk.main; sys.exit(sdk.main.main())"
+START = "import sys; from halide_autotune.sdk import main as sdk_main; sys.exit(sdk_main.main())"
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_card_that_is_too_old(stand_in: StandInCuda, settings: Settings) -> No
 
 
 def test_a_driver_that_is_not_there(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sdk.checks.card_checks._DRIVERS", ("libcuda-of-nobody.so",))
+    monkeypatch.setattr("halide_autotune.sdk.checks.card_checks._DRIVERS", ("libcuda-of-nobody.so",))
     found = check_local_card(load_profile("cuda-sm75"), settings)
     assert (found.passed, found.found) == (False, "there is no CUDA driver (libcuda.so)")
     assert found.fix.startswith("Install NVIDIA's driver")

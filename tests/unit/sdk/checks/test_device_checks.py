@@ -9,15 +9,15 @@ from types import TracebackType
 
 import pytest
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import CoreSense, DeviceSense, Temperature
-from devices.inventory.inventory import InventoryDevice
-from devices.lease.lease import SlotLease
-from devices.remote_place import RemotePlace, SshAddress
-from sdk.checks import device_checks
-from sdk.checks.check import Check
-from sdk.checks.device_checks import check_device
-from sdk.inventory.device_access import ReachedDevice
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.probe import CoreSense, DeviceSense, Temperature
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.lease.lease import SlotLease
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.sdk.checks import device_checks
+from halide_autotune.sdk.checks.check import Check
+from halide_autotune.sdk.checks.device_checks import check_device
+from halide_autotune.sdk.inventory.device_access import ReachedDevice
 
 PI = InventoryDevice("pi", "arm64", RemotePlace(SshAddress("pi")))
 GOOD = DeviceSense(

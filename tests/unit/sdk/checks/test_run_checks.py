@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sdk.checks.run_checks import check_run
-from sdk.main import main
+from halide_autotune.sdk.checks.run_checks import check_run
+from halide_autotune.sdk.main import main
 from tests.recorded_run_folder import write_run_folder
 
 WINNER = "batch_0_0/1/harris.schedule.h"

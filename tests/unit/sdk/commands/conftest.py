@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import sdk.main
-from sdk.settings import Settings
+from halide_autotune.sdk import main as sdk_main
+from halide_autotune.sdk.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cap
 
     def get(*arguments: str | Path) -> Done:
         capfd.readouterr()
-        code = sdk.main.main([str(argument) for argument in arguments])
+        code = sdk_main.main([str(argument) for argument in arguments])
         said = capfd.readouterr()
         assert "Traceback" not in said.err
         return Done(code, said.out, said.err)

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy
 import pytest
 
-from autotune_loop.farm.fair_share import RunPriority
-from autotune_loop.specification.measure_options import MeasureOptions
-from autotune_loop.specification.objective import Objective, ObjectiveKind
-from autotune_loop.specification.options import (
+from halide_autotune.autotune_loop.farm.fair_share import RunPriority
+from halide_autotune.autotune_loop.specification.measure_options import MeasureOptions
+from halide_autotune.autotune_loop.specification.objective import Objective, ObjectiveKind
+from halide_autotune.autotune_loop.specification.options import (
     DeviceOptions,
     FarmOptions,
     LearnOptions,
@@ -19,15 +19,15 @@ from autotune_loop.specification.options import (
     RunOptions,
     SearchOptions,
 )
-from autotune_loop.specification.play_off_options import PlayOffOptions
-from devices.timing.measure_settings import KernelInputs
-from sdk.commands import autotune as command
-from sdk.main import main
-from sdk.options.autotune_options import CommandOptions, given_generators, run_options
-from sdk.options.generator_spec import GeneratorSpec
-from sdk.project.file import Project, find_project
-from targets.errors import UsageError
-from targets.toolchain.cpp_build import CppBuild
+from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.commands import autotune as command
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.options.autotune_options import CommandOptions, given_generators, run_options
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec
+from halide_autotune.sdk.project.file import Project, find_project
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
-from autotune_loop.store.published import Published, ScheduleTime
-from sdk.commands import autotune
+from halide_autotune.autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
+from halide_autotune.autotune_loop.store.published import Published, ScheduleTime
+from halide_autotune.sdk.commands import autotune
 from tests.recorded_run_folder import write_run_folder
 from tests.unit.sdk.commands.conftest import Run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sdk.main import main
+from halide_autotune.sdk.main import main
 from tests.recorded_run_folder import write_run_folder
 
 

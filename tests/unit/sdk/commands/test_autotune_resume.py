@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.run.result import Outcome, TuneResult
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.published import NOTHING
-from autotune_loop.store.run_record import read_run_record
-from sdk.commands import autotune as command
-from sdk.commands.autotune_follow_up import follow_up
-from sdk.main import main
-from sdk.options.resume_options import resumed_options
+from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.published import NOTHING
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk.commands import autotune as command
+from halide_autotune.sdk.commands.autotune_follow_up import follow_up
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.options.resume_options import resumed_options
 from tests.run_specs import make_record, make_spec, make_task
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 
@@ -53,7 +53,7 @@ def resumed(arguments: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, RunO
         return replace(RESULT, run_folder=folder)
 
     with monkeypatch.context() as patched:
-        patched.setattr("sdk.api.autotune.resume", resume)
+        patched.setattr("halide_autotune.sdk.api.autotune.resume", resume)
         assert main(["autotune", *shlex.split(arguments), "--quiet"]) == 0
     return seen[0]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sdk.settings import Settings
+from halide_autotune.sdk.settings import Settings
 
 ROOT = Path(__file__).parents[4]
 GENERATOR = ROOT / "examples" / "separable_filter.py"
@@ -23,13 +23,13 @@ START = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 {beforehand}
-from sdk.main import main
+from halide_autotune.sdk.main import main
 sys.exit(main())
 """
 # Ctrl-C at the moment when the first event of a kind is told: a test that was held up could only send it later.
 CTRL_C_AT_THE_FIRST = """
 import os
-from sdk.display.{module} import {display}
+from halide_autotune.sdk.display.{module} import {display}
 listen, told = {display}.listen, []
 def interrupting(self, event):
     listen(self, event)

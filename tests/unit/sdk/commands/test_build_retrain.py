@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy
 import pytest
 
-from autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
-from autotune_loop.specification.options import LearnOptions
-from autotune_loop.store.sample_file import Sample, write_sample
-from sdk.settings import Settings
+from halide_autotune.autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
+from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.weights.weights_file import Weights, read_weights
 from tests.run_specs import make_record
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
 from tests.unit.sdk.commands.conftest import Run
 from tests.unit.targets.raw_arrays import read_arrays
-from weights.weights_file import Weights, read_weights
 
 pytestmark = pytest.mark.toolchain
 
@@ -207,7 +207,18 @@ def recorded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_retrain_writes_weights_or_says_why_not(recorded_run: Path, settings: Settings, tmp_path: Path) -> None:
     output = tmp_path / "new.weights"
     done = subprocess.run(
-        [sys.executable, "-m", "sdk.main", "retrain", recorded_run, "-o", output, "--epochs", "3", "--json"],
+        [
+            sys.executable,
+            "-m",
+            "halide_autotune.sdk.main",
+            "retrain",
+            recorded_run,
+            "-o",
+            output,
+            "--epochs",
+            "3",
+            "--json",
+        ],
         env=dict(settings.environment),
         capture_output=True,
         text=True,
@@ -233,8 +244,8 @@ def test_a_guessed_number_of_cores_is_told(
         assert len(samples) == 19
         return TrainingReport(TrainingOutcome.TOO_FEW_SAMPLES, "too few", None, (), None, None, "", 0, 0, 0, 0.0)
 
-    monkeypatch.setattr("sdk.api.retrain.train", train)
-    monkeypatch.setattr("sdk.api.retrain.export_variables", lambda variables: None)
+    monkeypatch.setattr("halide_autotune.sdk.api.retrain.train", train)
+    monkeypatch.setattr("halide_autotune.sdk.api.retrain.export_variables", lambda variables: None)
     folder = Path(shutil.copytree(recorded_run, tmp_path / "run"))
     (folder / "run.toml").unlink()
     (torn := next(folder.rglob("*.sample"))).write_bytes(b"short")

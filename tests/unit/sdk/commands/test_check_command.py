@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-import sdk.api.check
-import sdk.main
-from sdk.settings import Settings
-from targets.errors import EmulatorError
+import halide_autotune.sdk.api.check
+from halide_autotune.sdk import main as sdk_main
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import EmulatorError
 
 HEADER = "blur.arm64.schedule.h"
 
@@ -49,7 +49,7 @@ Check = Callable[..., tuple[int, dict[str, Any]]]
 @pytest.fixture
 def check(shipped: Path, generator: str, capfd: pytest.CaptureFixture[str]) -> Check:
     def run(*arguments: str) -> tuple[int, dict[str, Any]]:
-        code = sdk.main.main(
+        code = sdk_main.main(
             ["check", str(shipped), "--generator", generator, "--target", "arm64", "--json", *arguments]
         )
         result = json.loads(capfd.readouterr().out)
@@ -90,14 +90,14 @@ def test_without_a_device_nothing_is_said_of_times(check: Check, monkeypatch: py
     def missing(*arguments: object) -> None:
         raise EmulatorError("qemu-aarch64 is not installed.")
 
-    monkeypatch.setattr(sdk.api.check, "find_devices", missing)
+    monkeypatch.setattr(halide_autotune.sdk.api.check, "find_devices", missing)
     code, found = check()
     assert (code, found["verdict"], found["message"]) == (7, "no device", "qemu-aarch64 is not installed.")
 
 
 @pytest.mark.toolchain
 def test_without_its_generator_only_files_are_checked(shipped: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert sdk.main.main(["check", str(shipped)]) == 0
+    assert sdk_main.main(["check", str(shipped)]) == 0
     said = capfd.readouterr()
     assert "not timed" in said.out and "Pass it with --generator." in said.err
 
@@ -124,7 +124,7 @@ def test_a_wrong_call_is_one_message(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [argument.replace("SHIPPED", str(shipped)) for argument in arguments]
-    assert sdk.main.main(["check", *given]) == code
+    assert sdk_main.main(["check", *given]) == code
     said = capfd.readouterr()
     assert said.out == "" and words in said.err and "Traceback" not in said.err
 
@@ -134,5 +134,5 @@ def test_a_damaged_figure_is_told_with_its_place(
     check: Check, shipped: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with_facts(shipped, tuned_ms="fast")
-    assert sdk.main.main(["check", str(shipped)]) == 1
+    assert sdk_main.main(["check", str(shipped)]) == 1
     assert f"ship.json: {HEADER}: tuned_ms is 'fast', not a number above 0." in capfd.readouterr().err

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.specification.options import RunOptions
-from sdk.main import main
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.main import main
 from tests.recorded_run_folder import HEADERS, write_run_folder
 from tests.run_specs import make_spec, make_task
 

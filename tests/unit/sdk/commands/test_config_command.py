@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sdk.main import main
-from sdk.options.autotune_options import run_options
-from sdk.project.file import find_project
-from targets.errors import UsageError
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.options.autotune_options import run_options
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.targets.errors import UsageError
 
 PROJECT = """
 budget = "2m"

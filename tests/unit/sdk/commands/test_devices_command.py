@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-import sdk.main
-from devices.health.health import record_unhealthy
-from devices.inventory.file import load_inventory
-from devices.remote_place import SshAddress
-from sdk.main import main
+from halide_autotune.devices.health.health import record_unhealthy
+from halide_autotune.devices.inventory.file import load_inventory
+from halide_autotune.devices.remote_place import SshAddress
+from halide_autotune.sdk import main as sdk_main
+from halide_autotune.sdk.main import main
 
 PI = '[devices.pi]\nprofile = "arm64"\ntransport = "ssh"\naddress = "pi@board:22"\nlabels = ["lab"]\n'
 PHONE = '[devices.phone]\nprofile = "arm64"\ntransport = "adb"\nserial = "R58"\n'
@@ -147,8 +147,8 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str], inventory: Path, argume
 
 def test_a_password_is_asked_on_a_terminal_alone(capsys: pytest.CaptureFixture[str], inventory: Path) -> None:
     process = subprocess.run(
-        [sys.executable, "-m", "sdk.main", "devices", "--inventory", str(inventory), "password", "pi"],
-        cwd=Path(sdk.main.__file__).parents[2],
+        [sys.executable, "-m", "halide_autotune.sdk.main", "devices", "--inventory", str(inventory), "password", "pi"],
+        cwd=inventory.parent,
         env={"PATH": "/usr/bin:/bin", "HOME": str(inventory.parent)},
         stdin=subprocess.DEVNULL,
         capture_output=True,

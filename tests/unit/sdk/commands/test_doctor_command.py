@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sdk.checks.check import Check
-from sdk.checks.machine_checks import check_machine
-from sdk.main import main
-from sdk.settings import read_settings
-from targets.profile.loader import list_profiles, load_profile
+from halide_autotune.sdk.checks.check import Check
+from halide_autotune.sdk.checks.machine_checks import check_machine
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.profile.loader import list_profiles, load_profile
 
 BOARD = """
 extends = "arm64"

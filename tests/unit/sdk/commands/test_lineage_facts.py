@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from devices.device import Clock
-from sdk.commands.weights import lineage_facts
-from weights.lineage import Lineage, Training
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.commands.weights import lineage_facts
+from halide_autotune.weights.lineage import Lineage, Training
 
 
 def test_numbers_are_rounded_and_have_their_units() -> None:

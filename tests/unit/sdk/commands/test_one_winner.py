@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.run.result import TunedSchedule
-from autotune_loop.schedule.parse import parse_schedule
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.print_loops import print_loops
-from autotune_loop.store.published import words_for
-from sdk.display.json_display import JsonDisplay
-from sdk.display.summary import print_summary
-from sdk.main import main
-from sdk.settings import Settings
-from targets.generator.program import open_generator
-from targets.generator.reference import parse_generator
-from targets.halide_install import HalideInstall
-from targets.profile.loader import load_profile
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.run.result import TunedSchedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+from halide_autotune.autotune_loop.store.published import words_for
+from halide_autotune.sdk.display.json_display import JsonDisplay
+from halide_autotune.sdk.display.summary import print_summary
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.tuned_run_folder import Ending, write_tuned_run
 from tests.unit.sdk.display.recorded_run import RESULT
 

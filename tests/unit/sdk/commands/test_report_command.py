@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.report.recorded_run import run_version
-from autotune_loop.report.run_page import PageOptions
-from sdk.main import main
-from sdk.service.report_server import ReportServer
+from halide_autotune.autotune_loop.report.recorded_run import run_version
+from halide_autotune.autotune_loop.report.run_page import PageOptions
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.service.report_server import ReportServer
 from tests.chromium_page import CHROMIUM, ChromiumPage
 from tests.recorded_run_folder import write_run_folder
 

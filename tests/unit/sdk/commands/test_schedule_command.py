@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.as_json import parse_json
-from autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.as_json import parse_json
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from tests.unit.sdk.commands.conftest import Run
 
 SCHEDULE = Path(__file__).parents[2] / "autotune_loop" / "schedule"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import sdk.main
-from sdk.settings import Settings
+from halide_autotune.sdk import main as sdk_main
+from halide_autotune.sdk.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -26,10 +26,10 @@ def shipped(examples: Path, tmp_path: Path) -> Path:
 @pytest.mark.toolchain
 def test_a_check_passes_in_ci(shipped: Path, examples: Path, capfd: pytest.CaptureFixture[str]) -> None:
     generator = str(examples / "shipping" / "blur.py")
-    assert sdk.main.main(["ship", "--check", str(shipped), "--generator", generator]) == 0
+    assert sdk_main.main(["ship", "--check", str(shipped), "--generator", generator]) == 0
     assert capfd.readouterr().out == f"{shipped} is unchanged since it was shipped, 2 compared with their generators.\n"
     (shipped / "blur.arm64.schedule.h").write_text("// by hand\n")
-    assert sdk.main.main(["ship", "--check", str(shipped), "--json"]) == 1
+    assert sdk_main.main(["ship", "--check", str(shipped), "--json"]) == 1
     found = json.loads(capfd.readouterr().out)
     assert found["problems"] == ["blur.arm64.schedule.h was changed after it was shipped."] and len(found["notes"]) == 2
 
@@ -61,7 +61,7 @@ def test_a_wrong_call_is_one_message(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [argument.replace("SHIPPED", str(shipped)) for argument in arguments]
-    assert sdk.main.main(["ship", *given]) == code
+    assert sdk_main.main(["ship", *given]) == code
     said = capfd.readouterr()
     assert said.out == "" and words in said.err and "Traceback" not in said.err
     assert not (tmp_path / "new").exists()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sdk.main import main
-from targets.profile.loader import load_profile
+from halide_autotune.sdk.main import main
+from halide_autotune.targets.profile.loader import load_profile
 
 
 @pytest.fixture(autouse=True)

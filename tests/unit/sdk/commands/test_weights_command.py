@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-import sdk.main
-from autotune_loop.store.sample_file import Sample, write_sample
-from sdk.settings import Settings
-from targets.halide_install import HalideInstall
+from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
+from halide_autotune.sdk import main as sdk_main
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.weights_file import read_weights, weights_sha256, write_weights
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.weights_file import read_weights, weights_sha256, write_weights
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def trained(halide: HalideInstall, tmp_path: Path) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
-    code = sdk.main.main(["weights", *(str(argument) for argument in arguments)])
+    code = sdk_main.main(["weights", *(str(argument) for argument in arguments)])
     said = capsys.readouterr()
     assert "Traceback" not in said.err
     return code, said.out, said.err
@@ -95,7 +95,17 @@ def test_weights_are_scored_beside_the_baseline(settings: Settings, trained: Pat
     for index in range(12):
         made = replace(random_featurization(seed=index), pipeline_features=pipeline)
         write_sample(Sample(made, 1.0 + index, 77, index), tmp_path / f"{index}.sample")
-    command = [sys.executable, "-m", "sdk.main", "weights", "evaluate", str(trained), "--on", str(tmp_path), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "halide_autotune.sdk.main",
+        "weights",
+        "evaluate",
+        str(trained),
+        "--on",
+        str(tmp_path),
+        "--json",
+    ]
     alone = subprocess.run(command, env=dict(settings.environment), capture_output=True, text=True, check=False)
     assert alone.returncode == 2 and "--parallelism" in alone.stderr
     done = subprocess.run(

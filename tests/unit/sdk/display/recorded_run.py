@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autotune_loop.events import (
+from halide_autotune.autotune_loop.events import (
     BatchDone,
     BestImproved,
     BuildProgress,
@@ -21,9 +21,9 @@ from autotune_loop.events import (
     SearchProgress,
     Trained,
 )
-from autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
-from autotune_loop.store.published import Published, ScheduleTime, SpeedUp
-from sdk.display.run_progress import RunProgress
+from halide_autotune.autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
+from halide_autotune.autotune_loop.store.published import Published, ScheduleTime, SpeedUp
+from halide_autotune.sdk.display.run_progress import RunProgress
 
 STARTED = RunStarted(
     generator="blur",

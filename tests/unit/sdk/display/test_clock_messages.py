@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from devices.device import Clock
-from sdk.display.event_lines import clock_message
+from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.display.event_lines import clock_message
 
 
 @pytest.mark.parametrize(

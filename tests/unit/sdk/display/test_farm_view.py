@@ -8,9 +8,16 @@ import time
 
 from rich.console import Console
 
-from autotune_loop.farm.device import DeviceFailure, DeviceReport, FarmDevice
-from autotune_loop.farm.state import FarmDeviceState, FarmRun, FarmRunState, FarmState, FarmWorkerState, PutOutWorker
-from sdk.display.farm_view import farm_fields, farm_text
+from halide_autotune.autotune_loop.farm.device import DeviceFailure, DeviceReport, FarmDevice
+from halide_autotune.autotune_loop.farm.state import (
+    FarmDeviceState,
+    FarmRun,
+    FarmRunState,
+    FarmState,
+    FarmWorkerState,
+    PutOutWorker,
+)
+from halide_autotune.sdk.display.farm_view import farm_fields, farm_text
 
 _ANA = FarmRunState(
     FarmRun("11aa", "c1", "ana@laptop", "blur", "high", 12.0, 0.1, under_way=3), 0, 0.0, 2, time.time(), 0.1

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from sdk.display.live_display import no_keyboard_echo
+from halide_autotune.sdk.display.live_display import no_keyboard_echo
 
 ROOT = Path(__file__).parents[4]
 ON_ITS_TERMINAL = """
 import fcntl, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from sdk.display.live_display import no_keyboard_echo
+from halide_autotune.sdk.display.live_display import no_keyboard_echo
 def echo():
     return bool(termios.tcgetattr(0)[3] & termios.ECHO)
 before = echo()

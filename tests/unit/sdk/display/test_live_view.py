@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from autotune_loop.events import BestImproved, Event, Notice, SampleMeasured
-from sdk.display.display import STOPPING
-from sdk.display.live_display import LiveDisplay
-from sdk.display.live_view import live_view
-from sdk.display.run_progress import RunProgress
+from halide_autotune.autotune_loop.events import BestImproved, Event, Notice, SampleMeasured
+from halide_autotune.sdk.display.display import STOPPING
+from halide_autotune.sdk.display.live_display import LiveDisplay
+from halide_autotune.sdk.display.live_view import live_view
+from halide_autotune.sdk.display.run_progress import RunProgress
 from tests.unit.sdk.display.recorded_run import STARTED, progress_after, run_events, started
 
 

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from autotune_loop.events import Event, event_to_dict
-from autotune_loop.run.result import TuneResult
-from sdk.display.display import STOPPING, FollowUp, GuardedDisplay, choose_display
-from sdk.display.json_display import JsonDisplay
-from sdk.display.live_display import LiveDisplay
-from sdk.display.plain_display import PlainDisplay
-from targets.errors import SdkError, UsageError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.events import Event, event_to_dict
+from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.sdk.display.display import STOPPING, FollowUp, GuardedDisplay, choose_display
+from halide_autotune.sdk.display.json_display import JsonDisplay
+from halide_autotune.sdk.display.live_display import LiveDisplay
+from halide_autotune.sdk.display.plain_display import PlainDisplay
+from halide_autotune.targets.errors import SdkError, UsageError
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.unit.sdk.display.recorded_run import RESULT, STARTED, run_events
 
 NEXT: FollowUp = {}

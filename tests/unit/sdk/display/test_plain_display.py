@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from autotune_loop.events import BatchDone, BestImproved, Notice, PlayOff, SampleMeasured
-from sdk.display.display import STOPPING
-from sdk.display.event_lines import event_lines
-from sdk.display.plain_display import PlainDisplay
-from sdk.display.run_progress import RunProgress
+from halide_autotune.autotune_loop.events import BatchDone, BestImproved, Notice, PlayOff, SampleMeasured
+from halide_autotune.sdk.display.display import STOPPING
+from halide_autotune.sdk.display.event_lines import event_lines
+from halide_autotune.sdk.display.plain_display import PlainDisplay
+from halide_autotune.sdk.display.run_progress import RunProgress
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, progress_after, run_events, started
 
 EMULATED = "emul"

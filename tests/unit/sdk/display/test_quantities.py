@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdk.display.quantities import (
+from halide_autotune.sdk.display.quantities import (
     clock_text,
     count_text,
     duration_text,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.candidate import Origin
-from autotune_loop.events import BatchDone, BestImproved, RunStarted, SampleFailed, SampleMeasured
-from sdk.display.run_progress import RunProgress, StageProgress
+from halide_autotune.autotune_loop.candidate import Origin
+from halide_autotune.autotune_loop.events import BatchDone, BestImproved, RunStarted, SampleFailed, SampleMeasured
+from halide_autotune.sdk.display.run_progress import RunProgress, StageProgress
 from tests.measured_candidates import measured as measured_candidate
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, measured, progress_after, run_events, started
 

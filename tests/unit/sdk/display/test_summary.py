@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.play_off.verdict import RatioEstimate, Verdict, VerdictReason
-from autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
-from autotune_loop.store.published import NOTHING, NoDefault, ScheduleTime, SpeedUp
-from autotune_loop.store.size_schedules import GENERAL, SizeSchedule
-from sdk.display.display import RESUME_IT
-from sdk.display.summary import print_summary
+from halide_autotune.autotune_loop.play_off.verdict import RatioEstimate, Verdict, VerdictReason
+from halide_autotune.autotune_loop.run.result import Outcome, TunedSchedule, TuneResult
+from halide_autotune.autotune_loop.store.published import NOTHING, NoDefault, ScheduleTime, SpeedUp
+from halide_autotune.autotune_loop.store.size_schedules import GENERAL, SizeSchedule
+from halide_autotune.sdk.display.display import RESUME_IT
+from halide_autotune.sdk.display.summary import print_summary
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 
 NEXT = {

@@ -7,8 +7,8 @@ import pwd
 import socket
 from pathlib import Path
 
-from sdk.inventory.connections import connection_settings, health_folder, home_folder
-from sdk.settings import Settings
+from halide_autotune.sdk.inventory.connections import connection_settings, health_folder, home_folder
+from halide_autotune.sdk.settings import Settings
 
 SETTINGS = Settings(Path("/cache"), Path("/config"), Path("/profiles"), {"HOME": "/home/ann"})
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.health.probe import CacheProbe, CoreSense, DeviceProbe, Temperature
-from devices.inventory.fields import device_fields, read_device
-from devices.inventory.inventory import DeviceMachine, InventoryDevice
-from devices.remote_place import RemotePlace, SshAddress
-from sdk.inventory.device_facts import (
+from halide_autotune.devices.health.probe import CacheProbe, CoreSense, DeviceProbe, Temperature
+from halide_autotune.devices.inventory.fields import device_fields, read_device
+from halide_autotune.devices.inventory.inventory import DeviceMachine, InventoryDevice
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.sdk.inventory.device_facts import (
     check_cores,
     check_profile,
     cores_text,
@@ -21,7 +21,7 @@ from sdk.inventory.device_facts import (
     guess_profile,
     machine_of,
 )
-from targets.errors import DeviceError, UsageError
+from halide_autotune.targets.errors import DeviceError, UsageError
 
 
 def core(number: int, max_hz: float | None = 2.4e9, capacity: float | None = None) -> CoreSense:

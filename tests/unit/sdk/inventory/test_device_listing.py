@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.health import HealthRecord
-from devices.inventory.inventory import InventoryDevice
-from devices.lease.lease import SlotLease
-from devices.remote_place import RemotePlace, SshAddress
-from sdk.inventory import device_listing
-from sdk.inventory.device_listing import DeviceStatus, ask_devices
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.health import HealthRecord
+from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.lease.lease import SlotLease
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.sdk.inventory import device_listing
+from halide_autotune.sdk.inventory.device_listing import DeviceStatus, ask_devices
 from tests.process_state import await_condition
 
 DEVICES = [

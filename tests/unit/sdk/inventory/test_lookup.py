@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sdk.inventory.lookup import find_inventory_file, open_inventory
-from sdk.settings import Settings
-from targets.errors import DeviceError, UsageError
+from halide_autotune.sdk.inventory.lookup import find_inventory_file, open_inventory
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import DeviceError, UsageError
 
 PI = '[devices.pi]\nprofile = "arm64"\ntransport = "ssh"\naddress = "pi"\n'
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.run_record import RunRecord
-from sdk.commands.autotune_follow_up import follow_up
-from sdk.options.autotune_options import given_generators
-from sdk.options.generator_spec import GeneratorSpec
-from sdk.options.resume_options import resumed_folder, resumed_options
-from sdk.project.file import Project, find_project
-from sdk.project.preparation import named_generator, open_workbench
-from sdk.settings import Settings
-from targets.errors import ToolchainError, UsageError
-from targets.generator.reference import GeneratorKind
-from targets.toolchain.cpp_build import CppBuild
+from halide_autotune.autotune_loop.store.run_record import RunRecord
+from halide_autotune.sdk.commands.autotune_follow_up import follow_up
+from halide_autotune.sdk.options.autotune_options import given_generators
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec
+from halide_autotune.sdk.options.resume_options import resumed_folder, resumed_options
+from halide_autotune.sdk.project.file import Project, find_project
+from halide_autotune.sdk.project.preparation import named_generator, open_workbench
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import ToolchainError, UsageError
+from halide_autotune.targets.generator.reference import GeneratorKind
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
 from tests.run_specs import make_record, make_spec, make_task
 from tests.unit.sdk.display.recorded_run import RESULT, TUNED
 

@@ -12,16 +12,16 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune_loop.specification.options import RunOptions
-from autotune_loop.store.run_record import read_run_record
 from docs.draw_options import PAGE
-from sdk.main import main, make_application
-from sdk.options.autotune_options import project_options
-from sdk.options.resume_options import resumed_options
-from sdk.project.file import FILE_NAME, find_project
-from targets.errors import UsageError
-from targets.values.options import DeclaredOption, option_of, options_of, value_at
-from targets.values.records import plain, toml_text
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk.main import main, make_application
+from halide_autotune.sdk.options.autotune_options import project_options
+from halide_autotune.sdk.options.resume_options import resumed_options
+from halide_autotune.sdk.project.file import FILE_NAME, find_project
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.values.options import DeclaredOption, option_of, options_of, value_at
+from halide_autotune.targets.values.records import plain, toml_text
 from tests.option_values import option_values
 from tests.run_specs import make_record, make_spec
 

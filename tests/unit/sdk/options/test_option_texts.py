@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdk.options.autotune_options import parse_argument_sets
-from sdk.project.run_folders import newest_run_folder
-from targets.errors import UsageError
-from targets.generator.reference import GeneratorKind, GeneratorReference
-from targets.values.texts import parse_memory_bytes, parse_scalars, parse_sizes
+from halide_autotune.sdk.options.autotune_options import parse_argument_sets
+from halide_autotune.sdk.project.run_folders import newest_run_folder
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
+from halide_autotune.targets.values.texts import parse_memory_bytes, parse_scalars, parse_sizes
 from tests.run_specs import make_record, make_spec, make_task
 
 _KEYS = st.from_regex(r"[a-z]{1,6}", fullmatch=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdk.project.file import FILE_NAME, find_project
-from targets.errors import UsageError
+from halide_autotune.sdk.project.file import FILE_NAME, find_project
+from halide_autotune.targets.errors import UsageError
 
 GOOD = """
 default_generator = "blur"

@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy
 import pytest
 
-from devices.timing.input_size import sizes_of
-from devices.timing.measure_settings import KernelInputs
-from sdk.project.further_sizes import with_further_sizes
-from sdk.project.pipeline_facts import KnownPipeline, know_pipeline
-from sdk.settings import Settings
-from targets.errors import UsageError
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.halide_install import HalideInstall
-from targets.pipeline.estimates import EstimateOptions
-from targets.pipeline.inspection import Inspected
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.devices.timing.input_size import sizes_of
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.project.further_sizes import with_further_sizes
+from halide_autotune.sdk.project.pipeline_facts import KnownPipeline, know_pipeline
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.estimates import EstimateOptions
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdk.project.preparation import (
+from halide_autotune.sdk.project.preparation import (
     check_function_name,
     free_run_folder,
     open_named_generator,
     open_workbench,
 )
-from sdk.settings import Settings
-from targets.errors import GeneratorError, UsageError
-from targets.values.texts import parse_duration_s
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.values.texts import parse_duration_s
 from tests.process_state import has_ended
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sdk.main import main
-from sdk.settings import Settings
-from targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
 from tests.stand_in_ndk import EMULATOR, REVISION, make_stand_in_ndk
 
 FALLBACK = "for aarch64-linux-musl, static"

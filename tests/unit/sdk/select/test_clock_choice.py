@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from devices.device import Clock, Device
-from sdk.select import clock_choice
-from sdk.select.clock_choice import fit_clock
-from sdk.select.device_choice import DeviceChoice
-from sdk.settings import Settings
-from targets.errors import EmulatorError, SdkError, ToolchainError, UsageError
-from targets.profile.host_probe import probe_host
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.sdk.select import clock_choice
+from halide_autotune.sdk.select.clock_choice import fit_clock
+from halide_autotune.sdk.select.device_choice import DeviceChoice
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import EmulatorError, SdkError, ToolchainError, UsageError
+from halide_autotune.targets.profile.host_probe import probe_host
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
 
 BEFORE = "Timing on the emulator."
 

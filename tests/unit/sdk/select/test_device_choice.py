@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from devices.device import Clock
-from devices.inventory.inventory import DeviceMachine, Inventory, InventoryDevice
-from devices.remote_place import AdbAddress, RemotePlace, SshAddress
-from sdk.select.device_choice import DeviceChoice, choose_devices, profile_of_devices
-from targets.errors import DeviceError, UsageError
-from targets.profile.loader import load_profile
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.inventory.inventory import DeviceMachine, Inventory, InventoryDevice
+from halide_autotune.devices.remote_place import AdbAddress, RemotePlace, SshAddress
+from halide_autotune.sdk.select.device_choice import DeviceChoice, choose_devices, profile_of_devices
+from halide_autotune.targets.errors import DeviceError, UsageError
+from halide_autotune.targets.profile.loader import load_profile
 
 PI = InventoryDevice("pi", "arm64", RemotePlace(SshAddress("pi.lab"), cores=(2, 3)), labels=("kitchen", "pi"))
 PI_B = InventoryDevice(

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from sdk.project.file import find_project
-from sdk.select.farm_choice import choose_farm
-from sdk.service.farm_worker import open_farm_worker
-from sdk.settings import Settings, read_settings
-from targets.errors import FarmError, UsageError
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.sdk.select.farm_choice import choose_farm
+from halide_autotune.sdk.service.farm_worker import open_farm_worker
+from halide_autotune.sdk.settings import Settings, read_settings
+from halide_autotune.targets.errors import FarmError, UsageError
 
 UNITS = sorted((Path(__file__).parents[4] / "docs" / "systemd").glob("*.service"))
 

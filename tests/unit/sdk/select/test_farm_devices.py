@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.specification.options import DeviceOptions, FarmOptions, RunOptions
-from sdk.options.autotune_options import run_options
-from sdk.project.file import Project, find_project
-from sdk.select.farm_devices import find_farm_devices, wanted_farm
-from sdk.settings import Settings
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.specification.options import DeviceOptions, FarmOptions, RunOptions
+from halide_autotune.sdk.options.autotune_options import run_options
+from halide_autotune.sdk.project.file import Project, find_project
+from halide_autotune.sdk.select.farm_devices import find_farm_devices, wanted_farm
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import UsageError
 
 
 @pytest.fixture

@@ -13,27 +13,27 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from autotune_loop.specification.options import DeviceOptions
-from devices.device import Clock
-from devices.device_trouble import DeviceTrouble, TroubleKind
-from devices.health.probe import DspProbe, FastRpcNode
-from devices.inventory.file import load_inventory
-from sdk.checks.check import Check
-from sdk.checks.machine_checks import check_dsp, check_machine
-from sdk.main import main
-from sdk.project.preparation import Workbench
-from sdk.select.chosen_devices import find_devices
-from sdk.select.device_choice import DeviceChoice, choose_devices
-from sdk.select.hexagon_choice import named_hexagon_sdk, tell_of_sdk
-from sdk.select.trial_place import open_trial_place
-from sdk.settings import Settings
-from targets.errors import UsageError
-from targets.halide_install import HalideInstall
-from targets.hexagon.sdk import find_hexagon_sdk
-from targets.process.content_cache import ContentCache
-from targets.profile.loader import load_profile
-from targets.profile.profile import ProfileListing
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.health.probe import DspProbe, FastRpcNode
+from halide_autotune.devices.inventory.file import load_inventory
+from halide_autotune.sdk.checks.check import Check
+from halide_autotune.sdk.checks.machine_checks import check_dsp, check_machine
+from halide_autotune.sdk.main import main
+from halide_autotune.sdk.project.preparation import Workbench
+from halide_autotune.sdk.select.chosen_devices import find_devices
+from halide_autotune.sdk.select.device_choice import DeviceChoice, choose_devices
+from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk, tell_of_sdk
+from halide_autotune.sdk.select.trial_place import open_trial_place
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.hexagon.sdk import find_hexagon_sdk
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import ProfileListing
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.run_specs import make_record, make_spec
 from tests.stand_in_hexagon_sdk import TOOLS_VERSION, make_stand_in_hexagon_sdk
 from tests.unit.sdk.inventory.test_device_facts import PHONE

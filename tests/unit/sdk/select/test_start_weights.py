@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from autotune_loop.specification.prepared_run import PreparedRun
-from devices.device import Clock, Device
-from devices.timing.measure_settings import KernelInputs
-from sdk.select.named_weights import open_registry
-from sdk.select.start_weights import choose_start_weights, keep_trained_weights
-from sdk.settings import Settings
-from targets.errors import WeightsError
-from targets.halide_install import HalideInstall
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
+from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.select.named_weights import open_registry
+from halide_autotune.sdk.select.start_weights import choose_start_weights, keep_trained_weights
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.baseline import baseline_weights
+from halide_autotune.weights.lineage import Lineage, Training
+from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 from tests.recorded_run_folder import write_run_folder
 from tests.run_specs import make_spec
-from weights.arithmetic import perturb_weights
-from weights.baseline import baseline_weights
-from weights.lineage import Lineage, Training
-from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 DEVICES = (Device("pi4", "ssh", "arm64", Clock.WALL, 4, uses_host_cores=False),)
 

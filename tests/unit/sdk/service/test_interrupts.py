@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sdk.service import interrupts
-from sdk.service.interrupts import end_in_order, stop_on_interrupt
-from targets.process.stop_signal import StopSignal
+from halide_autotune.sdk.service import interrupts
+from halide_autotune.sdk.service.interrupts import end_in_order, stop_on_interrupt
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.executable import RUNNER_DIR, RUNNER_FLAGS, KernelObject
-from targets.errors import ToolchainError
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.build.executable import RUNNER_DIR, RUNNER_FLAGS, KernelObject
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.unit.targets.conftest import ARM, X86, Architecture, Runner, Workshop
 from tests.unit.targets.runner_kernels import compile_kernel
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.executable import build_runtime_object
-from targets.errors import ToolchainError
-from targets.process.content_cache import ContentCache
+from halide_autotune.targets.build.executable import build_runtime_object
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.content_cache import ContentCache
 from tests.unit.targets.conftest import Workshop
 
 # The machine number of an ELF header.

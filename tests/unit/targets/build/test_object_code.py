@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.object_code import is_same_code, loaded_content
+from halide_autotune.targets.build.object_code import is_same_code, loaded_content
 
 SOURCE = "static const int table[] = {1, 2, 3}; int NAME(int i) { return table[i] * FACTOR; }\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from targets.build.runner_input_file import write_input_file
+from halide_autotune.targets.build.runner_input_file import write_input_file
 from tests.unit.targets.conftest import ARM, X86, Architecture, Runner
 from tests.unit.targets.raw_arrays import read_arrays, write_array_from
 from tests.unit.targets.runner_kernels import TYPES

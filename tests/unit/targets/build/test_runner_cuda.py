@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import sdk
-from sdk.settings import Settings
+from halide_autotune.sdk.settings import Settings
 from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 
 pytestmark = pytest.mark.toolchain

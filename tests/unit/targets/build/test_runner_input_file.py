@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from targets.build.runner_input_file import MAGIC, array_shape, convert_array_file, write_input_file
-from targets.errors import UsageError
+from halide_autotune.targets.build.runner_input_file import MAGIC, array_shape, convert_array_file, write_input_file
+from halide_autotune.targets.errors import UsageError
 from tests.unit.targets.raw_arrays import read_arrays
 
 DTYPES = ["?", "i1", "u1", "<i2", ">i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", ">f4", "<f8"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from targets.build.executable import RUNNER_DIR
-from targets.halide_install import HalideInstall
+from halide_autotune.targets.build.executable import RUNNER_DIR
+from halide_autotune.targets.halide_install import HalideInstall
 from tests.unit.targets.conftest import Runner
 
 pytestmark = pytest.mark.toolchain

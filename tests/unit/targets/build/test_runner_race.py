@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.executable import RUNNER_DIR
-from targets.halide_install import HalideInstall
+from halide_autotune.targets.build.executable import RUNNER_DIR
+from halide_autotune.targets.halide_install import HalideInstall
 from tests.unit.targets.conftest import X86, Architecture, Runner
 
 pytestmark = pytest.mark.toolchain

@@ -9,9 +9,9 @@ from pathlib import Path
 import halide as hl
 import pytest
 
-from targets.build.executable import KernelObject
-from targets.build.simulated_clock_plugin import build_simulated_clock, simulated_clock_arguments
-from targets.profile.profile import MachineParameters
+from halide_autotune.targets.build.executable import KernelObject
+from halide_autotune.targets.build.simulated_clock_plugin import build_simulated_clock, simulated_clock_arguments
+from halide_autotune.targets.profile.profile import MachineParameters
 from tests.unit.targets.conftest import X86, Runner, Workshop
 
 MACHINE = MachineParameters(4, 32768, 1048576, 33554432, vector_bits=128)

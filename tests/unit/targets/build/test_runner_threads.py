@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.executable import RUNNER_DIR
-from targets.halide_install import HalideInstall
+from halide_autotune.targets.build.executable import RUNNER_DIR
+from halide_autotune.targets.halide_install import HalideInstall
 
 PROBE = Path(__file__).parent / "spread_probe.c"
 CORES = sorted(os.sched_getaffinity(0))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.simulated_clock_plugin import build_simulated_clock, simulated_clock_arguments
-from targets.profile.profile import MachineParameters
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.targets.build.simulated_clock_plugin import build_simulated_clock, simulated_clock_arguments
+from halide_autotune.targets.profile.profile import MachineParameters
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests.unit.targets.conftest import ARM, Architecture, Runner, Workshop
 from tests.unit.targets.runner_kernels import compile_kernel
 

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.simulated_clock_plugin import build_simulated_clock, check_emulator, simulated_clock_arguments
-from targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
-from targets.process.content_cache import ContentCache
-from targets.profile.profile import MachineParameters
+from halide_autotune.targets.build.simulated_clock_plugin import (
+    build_simulated_clock,
+    check_emulator,
+    simulated_clock_arguments,
+)
+from halide_autotune.targets.errors import EmulatorError, ProfileError, ToolchainError, UsageError
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.profile import MachineParameters
 
 MACHINE = MachineParameters(4, 32768, 1048576, 33554432, vector_bits=128)
 PLUGIN = Path("/cache/clock.so")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from sdk.settings import Settings
-from targets.cmake.generator import cmake_generator
-from targets.errors import GeneratorError, SdkError, ToolchainError, UsageError
-from targets.generator.program import generator_sha256, open_generator
-from targets.generator.reference import GeneratorReference
-from targets.halide_install import HalideInstall
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.cmake.generator import cmake_generator
+from halide_autotune.targets.errors import GeneratorError, SdkError, ToolchainError, UsageError
+from halide_autotune.targets.generator.program import generator_sha256, open_generator
+from halide_autotune.targets.generator.reference import GeneratorReference
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.cmake_tool import CMAKE
 
 pytestmark = pytest.mark.toolchain

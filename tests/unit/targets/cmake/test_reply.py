@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.cmake.reply import read_reply, write_query
-from targets.errors import ToolchainError
+from halide_autotune.targets.cmake.reply import read_reply, write_query
+from halide_autotune.targets.errors import ToolchainError
 
 MODEL = {
     "paths": {"source": "/project", "build": "/project/build"},

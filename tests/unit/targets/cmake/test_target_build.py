@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from targets.cmake.reply import CMakeReply, CMakeTarget, TargetEntry
-from targets.cmake.target_build import needed_first, target_build
-from targets.errors import GeneratorError
-from targets.values.records import record
+from halide_autotune.targets.cmake.reply import CMakeReply, CMakeTarget, TargetEntry
+from halide_autotune.targets.cmake.target_build import needed_first, target_build
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.values.records import record
 
 GENGEN = "/opt/halide/lib/libHalide_GenGen.a"
 

@@ -11,29 +11,29 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.print_header import mend_header
-from sdk.settings import Settings
-from targets.cuda.device_code import CardCheck, embedded_ptx, find_excess, run_checked_generator
-from targets.cuda.kernel_launch import KernelLaunch
-from targets.cuda.ptxas import AssembledKernel, AssemblyFailure, assemble, find_ptxas, ptxas_version
-from targets.errors import ToolchainError
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import (
+from halide_autotune.autotune_loop.schedule.print_header import mend_header
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.cuda.device_code import CardCheck, embedded_ptx, find_excess, run_checked_generator
+from halide_autotune.targets.cuda.kernel_launch import KernelLaunch
+from halide_autotune.targets.cuda.ptxas import AssembledKernel, AssemblyFailure, assemble, find_ptxas, ptxas_version
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratedFiles,
     GeneratorFailure,
     GeneratorFailureReason,
     GeneratorRequest,
 )
-from targets.halide_install import HalideInstall
-from targets.process.limited_process import ProcessLimits
-from targets.profile.cuda_card import CudaCard
-from targets.profile.loader import load_profile
-from targets.profile.profile import TargetProfile
-from targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
-from targets.schedule.plugins import schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.cuda_card import CudaCard
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 SMALL = {"width": "192", "height": "96"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targets.cuda.kernel_launch import KernelLaunch, read_launches
+from halide_autotune.targets.cuda.kernel_launch import KernelLaunch, read_launches
 
 STATEMENT = """
 let t1 = (output.extent.0 + 63)/64

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from sdk.settings import Settings
-from targets.errors import GeneratorError, ToolchainError
-from targets.generator.declared_parameter import DeclaredParameter, ParameterKind
-from targets.generator.program import ExecutableGeneratorProgram, open_generator
-from targets.generator.reference import parse_generator, resolve_name
-from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.process.limited_process import ProcessLimits
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, ToolchainError
+from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, ParameterKind
+from halide_autotune.targets.generator.program import ExecutableGeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator, resolve_name
+from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 TWO_GENERATORS = """
 #include "Halide.h"

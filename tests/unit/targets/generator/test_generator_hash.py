@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from targets.generator.program import generator_sha256
-from targets.generator.reference import GeneratorReference
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.generator.program import generator_sha256
+from halide_autotune.targets.generator.reference import GeneratorReference
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.generator_projects import cpp_project, python_project
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.generator.run import plain_folder
+from halide_autotune.targets.generator.run import plain_folder
 
 
 @pytest.mark.parametrize("name", ["with space", "a=b", "a,b", "tab\tline\n"])

@@ -14,24 +14,24 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.store.featurization import read_featurization
-from sdk.settings import Settings
-from targets.errors import GeneratorError
-from targets.generator import python_program as python_generator_program
-from targets.generator.declared_parameter import DeclaredParameter, ParameterKind
-from targets.generator.python_program import PythonGeneratorProgram
-from targets.generator.run import (
+from halide_autotune.autotune_loop.store.featurization import read_featurization
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator import python_program as python_generator_program
+from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, ParameterKind
+from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
+from halide_autotune.targets.generator.run import (
     GeneratedFiles,
     GeneratorFailure,
     GeneratorFailureReason,
     GeneratorRequest,
     run_generator,
 )
-from targets.halide_install import HalideInstall
-from targets.process.limited_process import LOG_TAIL_BYTES, ProcessLimits, ProcessOutcome
-from targets.process.stop_signal import StopSignal
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import profile_autoscheduler
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.limited_process import LOG_TAIL_BYTES, ProcessLimits, ProcessOutcome
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler
 from tests.process_state import PATIENCE_S, await_file, has_ended, under_a_time_limit
 
 SEEDED = Path(__file__).parent / "generators" / "seeded.py"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sdk.settings import Settings
-from targets.errors import GeneratorError
-from targets.generator.python_program import PythonGeneratorProgram
-from targets.generator.reference import parse_generator, resolve_name
-from targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.process.limited_process import ProcessLimits
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
+from halide_autotune.targets.generator.reference import parse_generator, resolve_name
+from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.limited_process import ProcessLimits
 
 # Halide's apps register without a name and end in hl.main().
 _UNNAMED = """

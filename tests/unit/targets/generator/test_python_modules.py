@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from targets.generator.python_modules import modules_beside
+from halide_autotune.targets.generator.python_modules import modules_beside
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targets.errors import GeneratorError, UsageError
-from targets.generator.reference import GeneratorKind, parse_generator, parse_parameters
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.generator.reference import GeneratorKind, parse_generator, parse_parameters
 
 
 @pytest.mark.parametrize(

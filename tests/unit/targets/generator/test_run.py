@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sdk.settings import Settings
-from targets.generator.declared_parameter import DeclaredParameter
-from targets.generator.preload import Preload
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import (
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.declared_parameter import DeclaredParameter
+from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratedFiles,
     GeneratorFailure,
@@ -21,12 +21,12 @@ from targets.generator.run import (
     GeneratorRequest,
     run_generator,
 )
-from targets.halide_install import HalideInstall
-from targets.process.limited_process import ProcessLimits, ProcessOutcome
-from targets.process.stop_signal import StopSignal
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.limited_process import ProcessLimits, ProcessOutcome
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 HERE = Path(__file__).parent / "generators"
 BROKEN_CPP = ("missing_estimates", "manual_schedule", "crashes", "hangs", "memory_hog")

@@ -9,10 +9,10 @@ from pathlib import Path
 import halide as hl
 import pytest
 
-from targets.build.executable import BuildTools, KernelObject, link_executable
-from targets.build.simulated_clock_plugin import build_simulated_clock, simulated_clock_arguments
-from targets.profile.loader import load_profile
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.targets.build.executable import BuildTools, KernelObject, link_executable
+from halide_autotune.targets.build.simulated_clock_plugin import build_simulated_clock, simulated_clock_arguments
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 from tests.unit.targets.conftest import Runner, Workshop
 from tests.unit.targets.runner_kernels import compile_kernel
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ToolchainError
-from targets.hexagon.sdk import find_hexagon_sdk
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.hexagon.sdk import find_hexagon_sdk
 from tests.stand_in_hexagon_sdk import make_stand_in_hexagon_sdk
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ToolchainError
-from targets.hexagon.runners import open_hexagon_device_runner, open_hexagon_simulator
-from targets.hexagon.sdk import HexagonSdk, device_halide_target, dsp_version_of, find_hexagon_sdk
-from targets.hexagon.toolchain import HexagonToolchain
-from targets.profile.loader import load_profile
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.hexagon.runners import open_hexagon_device_runner, open_hexagon_simulator
+from halide_autotune.targets.hexagon.sdk import HexagonSdk, device_halide_target, dsp_version_of, find_hexagon_sdk
+from halide_autotune.targets.hexagon.toolchain import HexagonToolchain
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 from tests.stand_in_hexagon_sdk import TOOLS_VERSION, make_stand_in_hexagon_sdk
 
 

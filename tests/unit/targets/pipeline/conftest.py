@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sdk.settings import Settings
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import GeneratorFailure
-from targets.halide_install import HalideInstall
-from targets.pipeline.facts import PipelineFacts
-from targets.pipeline.inspection import Inspected, inspect_pipeline
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.facts import PipelineFacts
+from halide_autotune.targets.pipeline.inspection import Inspected, inspect_pipeline
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 GENERATORS = Path(__file__).parent / "generators"
 TARGET = "x86-64-linux-sse41-avx-avx2-fma-no_runtime"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from targets.pipeline.facts import PipelineFacts, SizeSource, estimate_flags
-from targets.pipeline.inspection import Inspected, schedules_itself
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.pipeline.facts import PipelineFacts, SizeSource, estimate_flags
+from halide_autotune.targets.pipeline.inspection import Inspected, schedules_itself
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.unit.targets.pipeline.conftest import TARGET, Inspect, OpenProgram
 
 pytestmark = pytest.mark.toolchain

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from targets.generator.run import GeneratedFiles, GeneratorFailure, GeneratorRequest, run_generator
-from targets.halide_install import HalideInstall
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.process.limited_process import ProcessLimits
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorFailure, GeneratorRequest, run_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import li2018, mullapudi2016, profile_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.unit.targets.pipeline.conftest import TARGET, Inspect, OpenProgram
 
 pytestmark = pytest.mark.toolchain

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import GeneratorError
-from targets.generator.run import GeneratorFailure
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import PipelineShape, ReadDimension, ReadShape, describe_pipeline, read_shape
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.pipeline.shape import (
+    PipelineShape,
+    ReadDimension,
+    ReadShape,
+    describe_pipeline,
+    read_shape,
+)
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.unit.targets.pipeline.conftest import TARGET, OpenProgram
 
 pytestmark = pytest.mark.toolchain

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from targets.generator.program import GeneratorProgram
-from targets.generator.run import GeneratorFailure
-from targets.pipeline.inspection import Inspected
-from targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from targets.pipeline.shape import PipelineShape, ReadShape, describe_pipeline
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.pipeline.shape import PipelineShape, ReadShape, describe_pipeline
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 

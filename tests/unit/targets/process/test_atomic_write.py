@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from targets.process.atomic_write import remove_unfinished, write_atomically
+from halide_autotune.targets.process.atomic_write import remove_unfinished, write_atomically
 
 # Dies as by SIGKILL in the middle of writing.
 KILLED = """
 import os, sys
 from pathlib import Path
-from targets.process.atomic_write import write_atomically
+from halide_autotune.targets.process.atomic_write import write_atomically
 os.fsync = lambda handle: os._exit(9)
 write_atomically(Path(sys.argv[1]), b"new")
 """

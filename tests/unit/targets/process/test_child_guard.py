@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.process.child_guard import forget, watch_over
+from halide_autotune.targets.process.child_guard import forget, watch_over
 from tests.process_state import await_file, has_ended, runs
 
 # A child and a grandchild that wait for ever, in a group of their own; their IDs go to the file that is given.
@@ -23,7 +23,7 @@ time.sleep(1000)
 """
 _RUN_LIMITED = """
 import sys
-from targets.process.limited_process import ProcessLimits, run_limited
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 run_limited([sys.executable, "-c", *sys.argv[1:]], ProcessLimits(1000.0, 2**30))
 """
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from targets.errors import ToolchainError
-from targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
 
 Key = list[str | bytes]
 

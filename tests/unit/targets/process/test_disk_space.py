@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ToolchainError
-from targets.process import disk_space
-from targets.process.compiler_run import run_compiler
-from targets.process.disk_space import full_disk
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process import disk_space
+from halide_autotune.targets.process.compiler_run import run_compiler
+from halide_autotune.targets.process.disk_space import full_disk
 
 
 @pytest.fixture

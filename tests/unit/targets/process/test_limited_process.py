@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.process.limited_process import LOG_TAIL_BYTES, ProcessLimits, ProcessOutcome, run_limited
-from targets.process.stop_signal import StopSignal
+from halide_autotune.targets.process.limited_process import LOG_TAIL_BYTES, ProcessLimits, ProcessOutcome, run_limited
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.process_state import act_when, has_ended, under_a_time_limit
 
 GIB = 2**30

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.process import scratch_folder as module
-from targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process import scratch_folder as module
+from halide_autotune.targets.process.scratch_folder import scratch_folder
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ProfileError
-from targets.halide_install import HalideInstall
-from targets.profile.cuda_card import compiled_capability, known_cards
-from targets.profile.halide_target import parse_halide_target
-from targets.profile.loader import load_profile, profile_names
-from targets.schedule.autoschedulers import profile_autoscheduler
+from halide_autotune.targets.errors import ProfileError
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.profile.cuda_card import compiled_capability, known_cards
+from halide_autotune.targets.profile.halide_target import parse_halide_target
+from halide_autotune.targets.profile.loader import load_profile, profile_names
+from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler
 
 CUDA_PROFILES = [name for name in profile_names() if name.startswith("cuda-")]
 

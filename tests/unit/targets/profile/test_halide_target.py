@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from targets.errors import ProfileError
-from targets.profile.halide_target import ARCHITECTURES, OPERATING_SYSTEMS, feature_words, parse_halide_target
+from halide_autotune.targets.errors import ProfileError
+from halide_autotune.targets.profile.halide_target import (
+    ARCHITECTURES,
+    OPERATING_SYSTEMS,
+    feature_words,
+    parse_halide_target,
+)
 
 
 @st.composite

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ProfileError
-from targets.profile.loader import load_profile
-from targets.toolchain.c_toolchain import open_toolchain
+from halide_autotune.targets.errors import ProfileError
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 
 @pytest.mark.parametrize("version", ["v65", "v66", "v68"])

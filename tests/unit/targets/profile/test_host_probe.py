@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from targets.profile.halide_target import parse_halide_target
-from targets.profile.host_probe import (
+from halide_autotune.targets.profile.halide_target import parse_halide_target
+from halide_autotune.targets.profile.host_probe import (
     HostMachine,
     host_halide_target,
     lacking_features,
@@ -52,7 +52,9 @@ def test_this_machine_lacks_nothing_that_halide_finds_in_it() -> None:
 def test_halide_is_asked_about_features_that_no_flag_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flags = "flags\t\t: fpu avx avx2 f16c fma sse4_1 avx_vnni\n"
     host = machine(tmp_path, {"proc/cpuinfo": flags}, frozenset({0}))
-    monkeypatch.setattr("targets.profile.host_probe.host_halide_target", lambda: "x86-64-linux-avx-avx2-avx10_1")
+    monkeypatch.setattr(
+        "halide_autotune.targets.profile.host_probe.host_halide_target", lambda: "x86-64-linux-avx-avx2-avx10_1"
+    )
     assert lacking_features("x86-64-linux-avx-avx2-avx10_1-avxvnni-f16c-fma-sse41", host) == ()
     assert lacking_features("x86-64-linux-avx-avx2-x86apx-avx512", host) == ("avx512", "x86apx")
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from targets.errors import ProfileError
-from targets.profile.host_probe import host_halide_target, probe_host
-from targets.profile.loader import BUILT_IN, list_profiles, load_profile, profile_names
-from targets.profile.profile import TargetProfile
+from halide_autotune.targets.errors import ProfileError
+from halide_autotune.targets.profile.host_probe import host_halide_target, probe_host
+from halide_autotune.targets.profile.loader import BUILT_IN, list_profiles, load_profile, profile_names
+from halide_autotune.targets.profile.profile import TargetProfile
 
 GOOD = """
 halide_target = "arm-64-linux"
@@ -82,7 +82,7 @@ def test_host_is_this_machine() -> None:
 
 @pytest.mark.toolchain
 def test_the_triple_compiles_with_zig(tmp_path: Path) -> None:
-    from targets.toolchain.zig import ZigToolchain
+    from halide_autotune.targets.toolchain.zig import ZigToolchain
 
     source = tmp_path / "empty.c"
     source.write_text("int answer(void) { return 42; }\n")

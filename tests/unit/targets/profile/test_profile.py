@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from targets.profile.loader import BUILT_IN, load_profile
-from targets.profile.profile import AutoschedulerChoice
+from halide_autotune.targets.profile.loader import BUILT_IN, load_profile
+from halide_autotune.targets.profile.profile import AutoschedulerChoice
 
 
 def test_to_dict_is_json_equal_for_equal_profiles_and_says_no_place() -> None:

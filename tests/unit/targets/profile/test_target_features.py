@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.specification.options import RunOptions
-from targets.errors import UsageError
-from targets.profile.loader import load_profile
-from targets.profile.target_features import kernel_target, split_features, with_target_features
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.target_features import kernel_target, split_features, with_target_features
 
 
 def test_features_are_words_with_commas_between() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import reference_autoschedulers
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import reference_autoschedulers
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 OTHERS = ["Mullapudi2016", "Li2018"]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targets.errors import GeneratorError
-from targets.schedule.header import portable_schedule, read_schedule, schedule_name
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.schedule.header import portable_schedule, read_schedule, schedule_name
 
 EMITTED = """\
 #ifndef {name}_SCHEDULE_H

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from sdk.settings import Settings
-from targets.errors import GeneratorError
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import (
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratedFiles,
     GeneratorFailure,
     GeneratorRequest,
     run_generator,
 )
-from targets.halide_install import HalideInstall
-from targets.process.limited_process import ProcessLimits
-from targets.profile.loader import load_profile
-from targets.schedule.autoschedulers import profile_autoscheduler
-from targets.schedule.header import portable_schedule
-from targets.schedule.plugins import schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler
+from halide_autotune.targets.schedule.header import portable_schedule
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 LIMITS = ProcessLimits(time_s=120.0, memory_bytes=4 * 2**30)
 SMALL = {"width": "256", "height": "128"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from sdk.settings import Settings
-from targets.generator.python_program import PythonGeneratorProgram
-from targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
-from targets.process.limited_process import ProcessLimits
-from targets.schedule.plugins import schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _HEADER = """\
 #include "Halide.h"

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from targets.build.executable import BuildTools, Executable, build_runtime_object, link_executable
-from targets.errors import ToolchainError
-from targets.process.c_toolchain import CToolchain
-from targets.profile.loader import load_profile
-from targets.toolchain.c_toolchain import describe_toolchains, fallback_notice, open_toolchain
-from targets.toolchain.ndk import NdkToolchain
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.targets.build.executable import BuildTools, Executable, build_runtime_object, link_executable
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.toolchain.c_toolchain import describe_toolchains, fallback_notice, open_toolchain
+from halide_autotune.targets.toolchain.ndk import NdkToolchain
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests.stand_in_ndk import API_LEVEL, EMULATOR, REVISION, TRIPLE, make_stand_in_ndk
 from tests.unit.targets.conftest import Runner, Workshop
 from tests.unit.targets.runner_kernels import compile_kernel

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import GeneratorError, UsageError
-from targets.generator.program import generator_sha256, open_generator
-from targets.generator.reference import parse_generator
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
-from targets.values.options import with_values
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.generator.program import generator_sha256, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.values.options import with_values
 
 pytestmark = pytest.mark.toolchain
 

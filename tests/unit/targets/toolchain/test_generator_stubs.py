@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import GeneratorError
-from targets.generator.program import generator_sha256, open_generator
-from targets.generator.reference import parse_generator, resolve_name
-from targets.halide_install import HalideInstall
-from targets.process.content_cache import ContentCache
-from targets.toolchain.cpp_build import CppBuild
-from targets.toolchain.generator_text import included_stubs, registered_generators
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.program import generator_sha256, open_generator
+from halide_autotune.targets.generator.reference import parse_generator, resolve_name
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.toolchain.generator_text import included_stubs, registered_generators
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 

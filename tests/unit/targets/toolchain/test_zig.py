@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from targets.errors import ToolchainError
-from targets.process.stop_signal import StopSignal
-from targets.toolchain.zig import ZigToolchain
+from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.toolchain.zig import ZigToolchain
 from tests.unit.targets.conftest import X86, Workshop
 
 

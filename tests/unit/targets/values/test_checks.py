@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targets.values.checks import (
+from halide_autotune.targets.values.checks import (
     Check,
     Unfit,
     any_text,

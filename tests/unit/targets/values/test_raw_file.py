@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from targets.values.raw_file import RawFile, file_of
+from halide_autotune.targets.values.raw_file import RawFile, file_of
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targets.errors import ProfileError, UsageError, WeightsError
-from targets.values.checks import Unfit, one_line, optional, whole_number
-from targets.values.records import Example, Source, part_of, plain, record, toml_text
+from halide_autotune.targets.errors import ProfileError, UsageError, WeightsError
+from halide_autotune.targets.values.checks import Unfit, one_line, optional, whole_number
+from halide_autotune.targets.values.records import Example, Source, part_of, plain, record, toml_text
 
 
 class Clock(Enum):

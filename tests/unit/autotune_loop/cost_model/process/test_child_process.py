@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.cost_model.process.child_process import ChildProcess, ModelProcessError
+from halide_autotune.autotune_loop.cost_model.process.child_process import ChildProcess, ModelProcessError
 
 CONNECTED = (
     "from multiprocessing.connection import Connection\n"

@@ -16,19 +16,19 @@ from typing import get_args
 import psutil
 import pytest
 
-from autotune_loop.cost_model.cost_model import CostModel
-from autotune_loop.cost_model.process.child_process import ModelProcessError
-from autotune_loop.cost_model.process.model_process import ModelProcess
-from autotune_loop.cost_model.training_report import TrainingOutcome
-from autotune_loop.specification.options import LearnOptions, Loss
-from autotune_loop.store.featurization import format_featurization
-from autotune_loop.store.sample_file import Sample
-from targets.errors import WeightsError
+from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
+from halide_autotune.autotune_loop.cost_model.process.model_process import ModelProcess
+from halide_autotune.autotune_loop.cost_model.training_report import TrainingOutcome
+from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
+from halide_autotune.autotune_loop.store.featurization import format_featurization
+from halide_autotune.autotune_loop.store.sample_file import Sample
+from halide_autotune.targets.errors import WeightsError
+from halide_autotune.weights.arithmetic import perturb_weights
+from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 from tests.measured_candidates import training_sample
 from tests.process_state import await_condition
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
-from weights.arithmetic import perturb_weights
-from weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 pytestmark = pytest.mark.toolchain
 

@@ -16,12 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates import authority as certificates
-from autotune_loop.farm.certificates.authority import FarmCertificate, make_certificates
-from autotune_loop.farm.certificates.certificate_files import check_host_certificate, is_of_host, read_certificate
-from autotune_loop.farm.probe_scheduler import probe_scheduler
-from targets.errors import FarmError, UsageError
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.certificates import authority as certificates
+from halide_autotune.autotune_loop.farm.certificates.authority import FarmCertificate, make_certificates
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import (
+    check_host_certificate,
+    is_of_host,
+    read_certificate,
+)
+from halide_autotune.autotune_loop.farm.probe_scheduler import probe_scheduler
+from halide_autotune.targets.errors import FarmError, UsageError
 
 
 def mixed(folder: Path, certificates: Path, others: Path, *names: str) -> Path:
@@ -184,7 +188,9 @@ def test_strangers_and_expired_certificates_are_told_apart(
     with pytest.raises(FarmError, match=r"expired on .* --renew"):
         probe_scheduler(FarmAddress(scheduler, old))
     with monkeypatch.context() as unchecked:
-        unchecked.setattr("autotune_loop.farm.certificates.certificate_files.check_certificate", lambda *paths: None)
+        unchecked.setattr(
+            "halide_autotune.autotune_loop.farm.certificates.certificate_files.check_certificate", lambda *paths: None
+        )
         expiring = f"tls://{serve(as_dask(old))}"
     with pytest.raises(FarmError, match="The certificate of the scheduler at .* has expired"):
         probe_scheduler(FarmAddress(expiring, old / "users" / "ana"))
@@ -205,7 +211,7 @@ def test_what_is_no_scheduler_is_said_to_be_none(
         with pytest.raises(FarmError, match=expected):
             probe_scheduler(FarmAddress(f"{scheme}://{serve(ssh)}", own))
     with monkeypatch.context() as impatient:
-        impatient.setattr("autotune_loop.farm.probe_scheduler._ANSWER_LIMIT_S", 0.3)
+        impatient.setattr("halide_autotune.autotune_loop.farm.probe_scheduler._ANSWER_LIMIT_S", 0.3)
         with pytest.raises(FarmError, match="sends nothing"):
             probe_scheduler(FarmAddress(f"tcp://{serve(hold)}"))
     asked.set()

@@ -11,13 +11,17 @@ import pytest
 from dask import config as dask_config
 from distributed.core import rpc
 
-from autotune_loop.farm.address import FarmAddress
-from autotune_loop.farm.certificates.authority import make_certificates
-from autotune_loop.farm.certificates.certificate_files import RevokedError, check_certificate, read_revoked
-from autotune_loop.farm.certificates.revocation import revoke_certificates
-from autotune_loop.farm.probe_scheduler import probe_scheduler
-from autotune_loop.farm.quiet_dask import QUIET_CONFIG
-from targets.errors import FarmError, UsageError
+from halide_autotune.autotune_loop.farm.address import FarmAddress
+from halide_autotune.autotune_loop.farm.certificates.authority import make_certificates
+from halide_autotune.autotune_loop.farm.certificates.certificate_files import (
+    RevokedError,
+    check_certificate,
+    read_revoked,
+)
+from halide_autotune.autotune_loop.farm.certificates.revocation import revoke_certificates
+from halide_autotune.autotune_loop.farm.probe_scheduler import probe_scheduler
+from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG
+from halide_autotune.targets.errors import FarmError, UsageError
 from tests.farm_certificates import farm_scheduler, farm_worker, until
 
 
@@ -93,7 +97,7 @@ def test_a_scheduler_that_runs_puts_the_revoked_out(
     farm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    monkeypatch.setattr("autotune_loop.farm.scheduler._LOOK_S", 0.05)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.scheduler._LOOK_S", 0.05)
     told: list[str] = []
 
     async def play() -> None:

@@ -10,23 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.deadline import Deadline
-from autotune_loop.events import Event, Notice
-from autotune_loop.measure.batch_measurer import TaskReference
-from autotune_loop.run.budget import RunBudget
-from autotune_loop.run.decision.size_play_offs import SizePlayOffs, may_be_faster_at
-from autotune_loop.run.ending import RunEnding
-from autotune_loop.run.result import TunedSchedule
-from autotune_loop.run.task_state import TaskState
-from autotune_loop.run.time_plan import TimePlan
-from autotune_loop.run.timed import Timed, fastest_at_sizes
-from autotune_loop.store.published import NOTHING
-from autotune_loop.store.read_database import read_database
-from autotune_loop.store.run_store import RunStore
-from autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
-from devices.device import Clock
-from devices.timing.measure_settings import KernelInputs, Tolerance
-from targets.process.stop_signal import StopSignal
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.decision.size_play_offs import SizePlayOffs, may_be_faster_at
+from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.autotune_loop.run.result import TunedSchedule
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.run.time_plan import TimePlan
+from halide_autotune.autotune_loop.run.timed import Timed, fastest_at_sizes
+from halide_autotune.autotune_loop.store.published import NOTHING
+from halide_autotune.autotune_loop.store.read_database import read_database
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measure_settings import KernelInputs, Tolerance
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.contract.writing_process import HEADER, RECORD
 from tests.run_specs import make_task
 from tests.scripted_executor import ScriptedExecutor

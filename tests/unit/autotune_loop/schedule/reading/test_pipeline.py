@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.schedule.as_json import print_json
-from autotune_loop.schedule.directives import (
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.directives import (
     AlignStorage,
     ComputeAt,
     ComputeWith,
@@ -27,7 +27,7 @@ from autotune_loop.schedule.directives import (
     StoreAt,
     Vectorize,
 )
-from autotune_loop.schedule.model import (
+from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByName,
     Clone,
@@ -37,13 +37,21 @@ from autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from autotune_loop.schedule.print_header import print_header
-from autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
-from autotune_loop.schedule.values import ROOT, Expression, LoopAlignStrategy, LoopLevel, Source, Stage, TailStrategy
-from sdk.settings import Settings
-from targets.generator.program import open_generator
-from targets.generator.reference import GeneratorReference, parse_generator
-from targets.generator.run import (
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.reading.pipeline import ReadSchedule, read_schedule
+from halide_autotune.autotune_loop.schedule.values import (
+    ROOT,
+    Expression,
+    LoopAlignStrategy,
+    LoopLevel,
+    Source,
+    Stage,
+    TailStrategy,
+)
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import GeneratorReference, parse_generator
+from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratedFiles,
     GeneratorFailure,
@@ -51,12 +59,12 @@ from targets.generator.run import (
     GeneratorRequest,
     run_generator,
 )
-from targets.halide_install import HalideInstall
-from targets.pipeline.inspection import Inspected
-from targets.process.limited_process import ProcessLimits
-from targets.schedule.pipeline_schedule import read_pipeline
-from targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.schedule.pipeline_schedule import read_pipeline
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler, schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 

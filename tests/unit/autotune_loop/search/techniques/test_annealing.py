@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
-from autotune_loop.search.techniques.annealing import Annealing
-from autotune_loop.search.techniques.evolution import Evolution
-from autotune_loop.search.techniques.technique import Proposal
+from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from tests.timed_drafts import learnt, without_vectors_ms
 
 

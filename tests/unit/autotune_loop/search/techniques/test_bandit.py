@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.search.techniques.bandit import Outcome, divide
+from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
 
 NAMES = ("sampling", "sketches", "evolution")
 

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from autotune_loop.candidate import Origin
-from autotune_loop.moves.mutation import CROSSOVER, MOVES
-from autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
-from autotune_loop.search.techniques.schedule_model import ScheduleModel
-from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
+from halide_autotune.autotune_loop.candidate import Origin
+from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
+from halide_autotune.autotune_loop.search.techniques.schedule_model import ScheduleModel
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
+from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
 from tests.drafted_pipelines import header_drafts, recorded, starting_drafts
 from tests.timed_drafts import learnt
 

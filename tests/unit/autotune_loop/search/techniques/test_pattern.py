@@ -7,12 +7,12 @@ import math
 from collections.abc import Mapping
 from random import Random
 
-from autotune_loop.candidate import Origin
-from autotune_loop.draft.factors import FactorPlace, factors_of, with_factors
-from autotune_loop.draft.model import Draft
-from autotune_loop.search.techniques.pattern import PatternSearch
-from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
+from halide_autotune.autotune_loop.candidate import Origin
+from halide_autotune.autotune_loop.draft.factors import FactorPlace, factors_of, with_factors
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
+from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
 from tests.drafted_pipelines import recorded, starting_drafts
 
 NAME = "separable_filter"

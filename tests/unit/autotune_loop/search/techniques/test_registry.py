@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.search.techniques.registry import load_techniques
-from targets.errors import UsageError
+from halide_autotune.autotune_loop.search.techniques.registry import load_techniques
+from halide_autotune.targets.errors import UsageError
 from tests.installed_technique import install_technique
 
 Install = Callable[[str, str], None]

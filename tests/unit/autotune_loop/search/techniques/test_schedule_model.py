@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from autotune_loop.draft.features import ABSENT, NAMES
-from autotune_loop.search.techniques.schedule_model import ScheduleModel
+from halide_autotune.autotune_loop.draft.features import ABSENT, NAMES
+from halide_autotune.autotune_loop.search.techniques.schedule_model import ScheduleModel
 
 PLACE = NAMES.index("vectorized")
 

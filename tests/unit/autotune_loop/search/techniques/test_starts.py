@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from random import Random
 
-from autotune_loop.candidate import Origin
-from autotune_loop.search.techniques.starts import Starts
-from autotune_loop.search.techniques.technique import InUse, Population
+from halide_autotune.autotune_loop.candidate import Origin
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
+from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population
 from tests.drafted_pipelines import plain_draft, recorded
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.files.by_size_source import print_by_size_source
-from autotune_loop.shipping.files.guard_header import KernelArgument
-from autotune_loop.store.size_schedules import SizeSchedule
-from targets.errors import GeneratorError
-from targets.halide_install import HalideInstall
+from halide_autotune.autotune_loop.shipping.files.by_size_source import print_by_size_source
+from halide_autotune.autotune_loop.shipping.files.guard_header import KernelArgument
+from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.halide_install import HalideInstall
 
 PICTURE = ((0, 640), (0, 480))
 SIGNATURE = (

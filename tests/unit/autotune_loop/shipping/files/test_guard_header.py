@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.files.guard_header import KernelArgument, print_guard_header
-from targets.halide_install import HalideInstall
+from halide_autotune.autotune_loop.shipping.files.guard_header import KernelArgument, print_guard_header
+from halide_autotune.targets.halide_install import HalideInstall
 
 pytestmark = pytest.mark.toolchain
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from autotune_loop.schedule.directives import ComputeAt
-from autotune_loop.schedule.model import ByName, Parameter, Schedule, ScheduledFunc, StageSchedule
-from autotune_loop.schedule.values import ROOT, Expression
-from autotune_loop.shipping.files.func_table import FuncRow
-from autotune_loop.shipping.files.python_module import print_python_module
+from halide_autotune.autotune_loop.schedule.directives import ComputeAt
+from halide_autotune.autotune_loop.schedule.model import ByName, Parameter, Schedule, ScheduledFunc, StageSchedule
+from halide_autotune.autotune_loop.schedule.values import ROOT, Expression
+from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow
+from halide_autotune.autotune_loop.shipping.files.python_module import print_python_module
 
 PLANAR = Expression("==", (Expression("stride"), 1))
 SPECIALIZED = Schedule(

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from targets.generator.preload import Preload
-from targets.generator.program import GeneratorProgram, open_generator
-from targets.generator.reference import parse_generator
-from targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
-from targets.process.limited_process import ProcessLimits, ProcessOutcome
-from targets.process.stop_signal import StopSignal
-from targets.profile.loader import load_profile
-from targets.schedule.header import schedule_name
-from targets.schedule.plugins import schedule_autoscheduler
-from targets.toolchain.host_cpp_compiler import HostCppCompiler
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratedFiles, GeneratorRequest, run_generator
+from halide_autotune.targets.process.limited_process import ProcessLimits, ProcessOutcome
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.schedule.header import schedule_name
+from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.tuned_run_folder import LIMITS
 from tests.unit.autotune_loop.shipping.conftest import ShippedProduct
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.shipping.gate.promise import Promise
-from autotune_loop.store.published import SpeedUp
-from devices.timing.measure_settings import KernelInputs
-from targets.errors import RunFolderError
+from halide_autotune.autotune_loop.shipping.gate.promise import Promise
+from halide_autotune.autotune_loop.store.published import SpeedUp
+from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.targets.errors import RunFolderError
 
 FACTS = {"tuned_ms": 2.0, "default_ms": 3.0, "clock": "wall"}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateResult, GateVerdict
-from autotune_loop.shipping.gate.reports import junit_xml, markdown
-from autotune_loop.store.published import SpeedUp
+from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateResult, GateVerdict
+from halide_autotune.autotune_loop.shipping.gate.reports import junit_xml, markdown
+from halide_autotune.autotune_loop.store.published import SpeedUp
 
 KEPT = CheckedSchedule(
     "blur.pi.schedule.h",

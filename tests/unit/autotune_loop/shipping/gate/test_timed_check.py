@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateVerdict
-from autotune_loop.shipping.gate.promise import Promise
-from autotune_loop.shipping.gate.timed_check import TimedCheck
-from devices.device import Clock, Device
-from devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
+from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateVerdict
+from halide_autotune.autotune_loop.shipping.gate.promise import Promise
+from halide_autotune.autotune_loop.shipping.gate.timed_check import TimedCheck
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
 
 HEADER = CheckedSchedule("blur.pi.schedule.h", "arm64", GateVerdict.NOT_TIMED)
 Result = Measurement | MeasureFailure

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
-from autotune_loop.shipping.generator_sources import GeneratorSources
-from autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
-from autotune_loop.shipping.sizes.request import (
+from halide_autotune.autotune_loop.shipping.files.guard_header import KernelArgument, read_signature
+from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
+from halide_autotune.autotune_loop.shipping.proven_schedule import ProvenSchedule, prove_schedule
+from halide_autotune.autotune_loop.shipping.sizes.request import (
     OutputSize,
     SizeOutcome,
     SizeVerdict,
@@ -21,16 +21,16 @@ from autotune_loop.shipping.sizes.request import (
     parse_accepted_size,
     parse_output_size,
 )
-from autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance, try_sizes
-from autotune_loop.specification.options import DeviceOptions
-from sdk.project.preparation import Workbench
-from sdk.select.trial_place import open_trial_place
-from sdk.settings import Settings
-from targets.errors import GeneratorError, UsageError
-from targets.generator.program import open_generator
-from targets.generator.reference import parse_generator
-from targets.process.content_cache import ContentCache
-from targets.profile.loader import load_profile
+from halide_autotune.autotune_loop.shipping.sizes.trial import TriedSizes, check_acceptance, try_sizes
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.project.preparation import Workbench
+from halide_autotune.sdk.select.trial_place import open_trial_place
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.loader import load_profile
 from tests.tuned_run_folder import read_run_schedules, write_tuned_run
 from tests.unit.autotune_loop.shipping.conftest import GENERATORS, SDK_VERSION, ShippedProduct
 

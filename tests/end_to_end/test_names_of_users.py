@@ -1,0 +1,98 @@
+"""The installed wheel, in a folder whose modules have the names of our folders: nothing of theirs is imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.toolchain, pytest.mark.slow]
+
+PROJECT = Path(__file__).parents[2]
+OURS = ("targets", "devices", "weights", "autotune_loop", "sdk")
+SMALL = ("-p", "width=128", "-p", "height=64")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel installs."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    build = ("wheel", "--no-deps", "-w", str(folder), str(PROJECT))
+    subprocess.run([*pip, *build], check=True, timeout=300)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run(
+        [*pip, "install", "--no-deps", "--target", str(folder / "site"), str(wheel)], check=True, timeout=300
+    )
+    return folder / "site"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, examples: Path) -> Path:
+    """A user's folder: modules of theirs that end a process which imports them, and a generator."""
+    for number, name in enumerate(OURS):
+        place = tmp_path / name / "__init__.py" if number % 2 else tmp_path / f"{name}.py"
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(f"raise SystemExit('the user has a {name}')\n")
+    shutil.copy(examples / "separable_filter.py", tmp_path / "blur.py")
+    return tmp_path
+
+
+def run(installed: Path, folder: Path, *command: str, first: bool = False) -> str:
+    """What a command prints in the user's folder, which is on PYTHONPATH, too."""
+    paths = [str(folder), str(installed)] if first else [str(installed), str(folder)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SDK_CACHE_DIR": str(folder.parent / "cache")}
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_the_command_takes_its_own_modules(installed: Path, folder: Path, first: bool) -> None:
+    command = ("-m", "halide_autotune.sdk.main")
+    assert run(installed, folder, *command, "--version", first=first).startswith("sdk ")
+    where = "import halide_autotune.sdk.main as main; print(main.__file__)"
+    assert run(installed, folder, "-c", where, first=first).startswith(str(installed))
+
+
+def test_the_wheel_has_two_names_and_types(installed: Path) -> None:
+    tops = {path.name for path in installed.iterdir() if not path.name.endswith((".dist-info", "bin", "__pycache__"))}
+    assert tops == {"halide_autotune", "sdk"}
+    for name in OURS:
+        assert (installed / "halide_autotune" / name / "py.typed").is_file()
+    assert (installed / "sdk" / "py.typed").is_file()
+
+
+def test_a_pipeline_is_built_tuned_shipped_and_reported(installed: Path, folder: Path) -> None:
+    command = ("-m", "halide_autotune.sdk.main")
+    run(installed, folder, *command, "build", "blur.py", *SMALL, "-o", "built", first=True)
+    assert (folder / "built" / "separable_filter.o").is_file()
+    tuned = run(
+        installed, folder, *command, "autotune", "blur.py", *SMALL, "-n", "1", "--batch-size", "4", "--run-dir", "run",
+        "--json", "--quiet", first=True,
+    )  # fmt: skip
+    assert json.loads(tuned)
+    run(installed, folder, *command, "report", "run", "-o", "page.html", first=True)
+    run(installed, folder, *command, "ship", "run", "-o", "schedules", "--no-sizes", "--allow-unconfirmed", first=True)
+    assert (folder / "schedules" / "ship.json").is_file()
+
+
+def test_a_script_beside_a_devices_py_uses_the_api(installed: Path, folder: Path) -> None:
+    (folder / "sdk.py").unlink()
+    (folder / "script.py").write_text(
+        "from pathlib import Path\n\nimport sdk\n\nprint(sdk.build('blur.py', Path('built')).object.name)\n"
+    )
+    assert run(installed, folder, "script.py") == "separable_filter.o\n"
