@@ -13,7 +13,6 @@ import pytest
 from halide_autotune.devices.health.health import record_unhealthy
 from halide_autotune.devices.inventory.file import load_inventory
 from halide_autotune.devices.remote_place import SshAddress
-from halide_autotune.sdk import main as sdk_main
 from halide_autotune.sdk.main import main
 
 PI = '[devices.pi]\nprofile = "arm64"\ntransport = "ssh"\naddress = "pi@board:22"\nlabels = ["lab"]\n'

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 import typer
 
-from sdk.options.completion import COMPLETIONS
+from halide_autotune.sdk.options.completion import COMPLETIONS
 
 CONTEXT = cast(typer.Context, None)  # nobody asks it
 
