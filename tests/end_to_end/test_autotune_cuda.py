@@ -43,7 +43,7 @@ def test_without_a_card_there_is_one_message(examples: Path, settings: Settings,
     start = [
         sys.executable,
         "-c",
-        "import sys; from halide_autotune.sdk import main as sdk_main; sys.exit(sdk_main.main())",
+        "import sys, halide_autotune.sdk.main as sdk_main; sys.exit(sdk_main.main())",
     ]
     command = [*start, "autotune", str(examples / "separable_filter.py"), "--target", "cuda-sm80"]
     environment = {**settings.environment, "PYTHONPATH": str(examples.parent)}

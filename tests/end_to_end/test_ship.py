@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from halide_autotune.sdk import main as sdk_main
+import halide_autotune.sdk.main as sdk_main
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.halide_install import HalideInstall
 

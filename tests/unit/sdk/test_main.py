@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from halide_autotune.sdk import main as sdk_main
+import halide_autotune.sdk.main as sdk_main
 from halide_autotune.targets.errors import ProfileError, UsageError
 
 ROOT = Path(__file__).parents[3]
@@ -164,7 +164,7 @@ def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
 def test_starting_loads_nothing_heavy() -> None:
     heavy = "numpy tensorflow halide distributed dask paramiko adb_shell rich.table multiprocessing sqlite3"
     code = (
-        "import sys; from halide_autotune.sdk import main as sdk_main; sdk_main.make_application();"
+        "import sys, halide_autotune.sdk.main as sdk_main; sdk_main.make_application();"
         f"print(*(name for name in '{heavy}'.split() if name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -18,7 +18,7 @@ from tests.stand_in_cuda import StandInCuda, build_stand_in_cuda
 
 pytestmark = pytest.mark.toolchain
 
-START = "import sys; from halide_autotune.sdk import main as sdk_main; sys.exit(sdk_main.main())"
+START = "import sys, halide_autotune.sdk.main as sdk_main; sys.exit(sdk_main.main())"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 import halide_autotune.sdk.api.check
-from halide_autotune.sdk import main as sdk_main
+import halide_autotune.sdk.main as sdk_main
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import EmulatorError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from halide_autotune.sdk import main as sdk_main
+import halide_autotune.sdk.main as sdk_main
 from halide_autotune.sdk.settings import Settings
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import halide_autotune.sdk.main as sdk_main
 from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
-from halide_autotune.sdk import main as sdk_main
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.weights.arithmetic import perturb_weights
