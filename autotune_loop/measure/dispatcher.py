@@ -15,14 +15,7 @@ from typing import TypeVar
 from halide_autotune.autotune_loop.events import DeviceChanged, Listener, Notice
 from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, Timing
 from halide_autotune.autotune_loop.execute.executor import Executor
-from halide_autotune.autotune_loop.execute.tasks.measure_tasks import (
-    Forget,
-    LookAround,
-    Measure,
-    OpenDevice,
-    PrepareReference,
-    Sense,
-)
+from halide_autotune.autotune_loop.execute.tasks import measure_tasks as tasks
 from halide_autotune.autotune_loop.measure.calibration import Calibration
 from halide_autotune.autotune_loop.measure.device_answers import answer_of, is_device_failure, timing_of
 from halide_autotune.autotune_loop.measure.device_state import DeviceQueue, DeviceState
@@ -127,7 +120,7 @@ class Dispatcher:
             DeviceError: no device can be used; this is the first one's trouble.
         """
         self.executor.arrivals()  # these are known: they have a state
-        futures = {name: self.executor.submit(OpenDevice(name)) for name in self._states}
+        futures = {name: self.executor.submit(tasks.OpenDevice(name)) for name in self._states}
         troubles = []
         for name, future in futures.items():
             answer = answer_of(name, future)
@@ -160,7 +153,7 @@ class Dispatcher:
         for _ in range(_MOST_TRIES):
             state = self._states[self.in_service[0]]
             boot = state.boot
-            future = self.executor.submit(PrepareReference(state.name, run, settings))
+            future = self.executor.submit(tasks.PrepareReference(state.name, run, settings))
             timing = timing_of(state.name, run.symbol, future)
             if timing is not None:
                 timing = self._calibrated(task_index, timing)
@@ -186,7 +179,7 @@ class Dispatcher:
 
     def sense(self, moment: str) -> None:
         """Record the readings of the devices' sensors, 'before' or 'after' a batch."""
-        futures = {name: self.executor.submit(Sense(name)) for name in self.in_service}
+        futures = {name: self.executor.submit(tasks.Sense(name)) for name in self.in_service}
         for name, future in futures.items():
             sensed = answer_of(name, future)
             if isinstance(sensed, DeviceSense):
@@ -195,7 +188,7 @@ class Dispatcher:
     def forget(self, executable: Executable) -> None:
         """Delete an executable from the devices."""
         forget = (executable.path.name, executable.sha256)
-        futures = {name: self.executor.submit(Forget(name, *forget)) for name in self.in_service}
+        futures = {name: self.executor.submit(tasks.Forget(name, *forget)) for name in self.in_service}
         for name, future in futures.items():
             answer_of(name, future)
 
@@ -298,7 +291,7 @@ class Dispatcher:
         for state in self._states.values() if work.waiting else ():
             machine = self._machine(state.name)
             if state.in_service and machine.begins_look(time.monotonic()):
-                task = LookAround(state.name, work.waiting[0].job.executable)
+                task = tasks.LookAround(state.name, work.waiting[0].job.executable)
                 self._when_done(self.executor.submit(task), partial(self._looked_around, machine))
 
     def _looked_around(self, machine: MachineWatch, done: Future[Surroundings | None]) -> None:
@@ -314,7 +307,7 @@ class Dispatcher:
         state.queue.in_flight += 1
         work.flying += 1
         job = retry.job
-        task = Measure(state.name, job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
+        task = tasks.Measure(state.name, job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
         self._when_done(self.executor.submit(task), partial(self._answered, work, retry, state))
 
     def _answered(self, work: _Work, retry: RetryState, state: DeviceState, done: Future[Timing]) -> None:
@@ -410,7 +403,7 @@ class Dispatcher:
         for state in self._states.values():
             if state.is_due:
                 state.checking = True
-                self._when_done(self.executor.submit(OpenDevice(state.name)), partial(self._looked_at, state))
+                self._when_done(self.executor.submit(tasks.OpenDevice(state.name)), partial(self._looked_at, state))
 
     def _looked_at(self, state: DeviceState, done: Future[str | DeviceError]) -> None:
         answer = answer_of(state.name, done)

@@ -181,4 +181,4 @@ def test_sdk_says_where_the_package_is(settings: Settings) -> None:
     told = subprocess.run(
         [SDK, "cmake-dir"], env=dict(settings.environment), capture_output=True, text=True, check=True
     )
-    assert Path(told.stdout.strip()) == PACKAGE
+    assert Path(told.stdout.strip()).resolve() == PACKAGE

@@ -7,15 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from halide_autotune.sdk.settings import Settings
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.slow]
 
 PROJECT = Path(__file__).parents[2]
 OURS = ("targets", "devices", "weights", "autotune_loop", "sdk")
 SMALL = ("-p", "width=128", "-p", "height=64")
+COMMAND = ("-m", "halide_autotune.sdk.main")
+Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -43,29 +48,27 @@ def folder(tmp_path: Path, examples: Path) -> Path:
     return tmp_path
 
 
-def run(installed: Path, folder: Path, *command: str, first: bool = False) -> str:
-    """What a command prints in the user's folder, which is on PYTHONPATH, too."""
-    paths = [str(folder), str(installed)] if first else [str(installed), str(folder)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SDK_CACHE_DIR": str(folder.parent / "cache")}
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+@pytest.fixture
+def run(installed: Path, folder: Path, settings: Settings) -> Run:
+    """Runs Python in the user's folder, which is on PYTHONPATH, too: before the wheel if it is to be first."""
+
+    def started(*command: str, first: bool = True) -> str:
+        paths = [str(folder), str(installed)] if first else [str(installed), str(folder)]
+        environment = {**settings.environment, "PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(
+            [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return started
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_the_command_takes_its_own_modules(installed: Path, folder: Path, first: bool) -> None:
-    command = ("-m", "halide_autotune.sdk.main")
-    assert run(installed, folder, *command, "--version", first=first).startswith("sdk ")
+def test_the_command_takes_its_own_modules(run: Run, installed: Path, first: bool) -> None:
+    assert run(*COMMAND, "--version", first=first).startswith("sdk ")
     where = "import halide_autotune.sdk.main as main; print(main.__file__)"
-    assert run(installed, folder, "-c", where, first=first).startswith(str(installed))
+    assert run("-c", where, first=first).startswith(str(installed))
 
 
 def test_the_wheel_has_two_names_and_types(installed: Path) -> None:
@@ -76,23 +79,18 @@ def test_the_wheel_has_two_names_and_types(installed: Path) -> None:
     assert (installed / "sdk" / "py.typed").is_file()
 
 
-def test_a_pipeline_is_built_tuned_shipped_and_reported(installed: Path, folder: Path) -> None:
-    command = ("-m", "halide_autotune.sdk.main")
-    run(installed, folder, *command, "build", "blur.py", *SMALL, "-o", "built", first=True)
+def test_a_pipeline_is_built_tuned_shipped_and_reported(run: Run, folder: Path) -> None:
+    run(*COMMAND, "build", "blur.py", *SMALL, "-o", "built")
     assert (folder / "built" / "separable_filter.o").is_file()
-    tuned = run(
-        installed, folder, *command, "autotune", "blur.py", *SMALL, "-n", "1", "--batch-size", "4", "--run-dir", "run",
-        "--json", "--quiet", first=True,
-    )  # fmt: skip
-    assert json.loads(tuned)
-    run(installed, folder, *command, "report", "run", "-o", "page.html", first=True)
-    run(installed, folder, *command, "ship", "run", "-o", "schedules", "--no-sizes", "--allow-unconfirmed", first=True)
+    tune = ("autotune", "blur.py", *SMALL, "-n", "1", "--batch-size", "4", "--run-dir", "run", "--json", "--quiet")
+    assert json.loads(run(*COMMAND, *tune))
+    run(*COMMAND, "report", "run", "-o", "page.html")
+    run(*COMMAND, "ship", "run", "-o", "schedules", "--no-sizes", "--allow-unconfirmed")
     assert (folder / "schedules" / "ship.json").is_file()
 
 
-def test_a_script_beside_a_devices_py_uses_the_api(installed: Path, folder: Path) -> None:
+def test_a_script_beside_a_devices_py_uses_the_api(run: Run, folder: Path) -> None:
     (folder / "sdk.py").unlink()
-    (folder / "script.py").write_text(
-        "from pathlib import Path\n\nimport sdk\n\nprint(sdk.build('blur.py', Path('built')).object.name)\n"
-    )
-    assert run(installed, folder, "script.py") == "separable_filter.o\n"
+    script = "from pathlib import Path\n\nimport sdk\n\nprint(sdk.build('blur.py', Path('built')).object.name)\n"
+    (folder / "script.py").write_text(script)
+    assert run("script.py") == "separable_filter.o\n"

@@ -28,7 +28,7 @@ def test_finds_all_parts(install: HalideInstall) -> None:
 
 def test_finding_does_not_import_halide() -> None:
     program = (
-        "import sys; from targets.halide_install import find_halide_install; find_halide_install();"
+        "import sys; from halide_autotune.targets.halide_install import find_halide_install; find_halide_install();"
         "sys.exit('halide' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -192,8 +192,10 @@ def test_a_folder_is_no_inventory(tmp_path: Path) -> None:
 def test_many_writers_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "devices.toml"
     program = (
-        "import sys; from pathlib import Path; from devices.inventory.inventory import InventoryDevice;"
-        "from devices.inventory.file import add_device; from devices.remote_place import RemotePlace, SshAddress\n"
+        "import sys; from pathlib import Path\n"
+        "from halide_autotune.devices.inventory.inventory import InventoryDevice\n"
+        "from halide_autotune.devices.inventory.file import add_device\n"
+        "from halide_autotune.devices.remote_place import RemotePlace, SshAddress\n"
         "place = RemotePlace(SshAddress('h'))\n"
         "for n in range(10): add_device(Path(sys.argv[1]), InventoryDevice(f'{sys.argv[2]}{n}', 'p', place))"
     )

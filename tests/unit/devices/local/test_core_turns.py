@@ -111,7 +111,7 @@ def test_a_measurement_is_alone_and_nobody_starves(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("kind", ["measuring", "building"])
 def test_a_killed_process_lets_go(tmp_path: Path, kind: str) -> None:
     script = (
-        "import sys, time\nfrom pathlib import Path\nfrom devices.local.cores import CoreTurns\n"
+        "import sys, time\nfrom pathlib import Path\nfrom halide_autotune.devices.local.cores import CoreTurns\n"
         f"with CoreTurns(Path(sys.argv[1])).{kind}():\n    print('held', flush=True)\n    time.sleep(1000)\n"
     )
     holder = subprocess.Popen(

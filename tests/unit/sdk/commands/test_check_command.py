@@ -63,7 +63,7 @@ def test_what_was_shipped_is_as_fast_as_it_says(check: Check, tmp_path: Path) ->
     """By the simulated clock, which says the same on every machine."""
     code, found = check("--junit", str(tmp_path / "check.xml"), "--markdown", str(tmp_path / "check.md"))
     assert (code, found["verdict"], found["device"], found["clock"]) == (0, "ok", "qemu", "simulated"), found
-    assert found["speed_up"]["times"] == pytest.approx(found["promised"], rel=0.05)
+    assert found["speed_up"]["low"] == found["speed_up"]["high"] > found["promised"] / 1.05
     assert len(ElementTree.parse(tmp_path / "check.xml").findall("testcase")) == 2
     assert f"| {HEADER} | arm64 | qemu | ok |" in (tmp_path / "check.md").read_text()
 

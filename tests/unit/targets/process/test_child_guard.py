@@ -43,7 +43,7 @@ def test_a_child_and_its_own_end_with_the_process(how: signal.Signals, tmp_path:
 def test_what_is_forgotten_stays(tmp_path: Path) -> None:
     program = (
         "import subprocess, sys\n"
-        "from targets.process.child_guard import forget, watch_over\n"
+        "from halide_autotune.targets.process.child_guard import forget, watch_over\n"
         "kept, lost = (subprocess.Popen(['sleep', '999'], stdout=2, start_new_session=True) for _ in range(2))\n"
         "watch_over(kept.pid), watch_over(lost.pid), forget(kept.pid)\n"
         "print(kept.pid, lost.pid)\n"

@@ -43,7 +43,7 @@ def test_it_is_there_until_the_end_and_gone_then(place: Path) -> None:
 def test_what_a_killed_process_left_is_deleted_by_the_next(place: Path) -> None:
     program = (
         "import os, signal, sys, tempfile; tempfile.tempdir = sys.argv[1]\n"
-        "from targets.process.scratch_folder import scratch_folder\n"
+        "from halide_autotune.targets.process.scratch_folder import scratch_folder\n"
         "with scratch_folder('killed'):\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -193,7 +193,7 @@ def test_a_killed_child_is_an_error_and_closing_is_still_fine(weights_path: Path
 def test_the_child_ends_with_a_killed_parent(weights_path: Path, tmp_path: Path) -> None:
     program = (
         "import os, sys, time\nfrom pathlib import Path\n"
-        "from autotune_loop.cost_model.process.model_process import ModelProcess\n"
+        "from halide_autotune.autotune_loop.cost_model.process.model_process import ModelProcess\n"
         "process = ModelProcess(2, Path(sys.argv[1]), Path(sys.argv[2]), os.environ)\n"
         "process.start(); process.predict([]); print('ready', flush=True); time.sleep(600)\n"
     )
