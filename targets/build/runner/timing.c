@@ -170,7 +170,7 @@ static void time_repetition(struct timed *timed, int i, const struct timing *tim
     const struct calls_request request = {
         .calls = timed->iterations,
         .is_settled_first = timing->is_warm && timed->fastest_call_s < LONGEST_SETTLED_S,
-        .is_watched = !timing->options->is_simulated,
+        .is_watched = !timing->options->is_simulated && !has_priority(),
     };
     const struct calls_result result = make_calls(timed, request);
     timed->times_s[i] = result.spent_s / (double)timed->iterations;
@@ -191,7 +191,7 @@ static void repeat_once(struct timing *timing) {
 }
 
 /* Marks the repetitions in which a kernel had fewer cores than usual: than all but a tenth of them had at most. Returns
- * how many had them. */
+ * how many had them. With priority nobody takes one away: how long threads spin would decide, which says nothing. */
 static int mark_disturbed(struct timed *timed, int count, double *scratch) {
     memcpy(scratch, timed->cores, (size_t)count * sizeof *scratch);
     qsort(scratch, (size_t)count, sizeof *scratch, compare_doubles);
@@ -204,16 +204,17 @@ static int mark_disturbed(struct timed *timed, int count, double *scratch) {
     return undisturbed;
 }
 
-/* Finds the values that count. If other load took a core away for good, one of the two kernels may have had it back for a
- * few repetitions by chance, and the other for none: of such a pair one would be timed on more cores than the other. So
- * where one was disturbed much more often than the other, no repetition is marked, and no look decides. */
+/* Finds the values that count. If other load took a core away for good, a kernel may have had it back for a few
+ * repetitions by chance: of such a pair one would be timed on more cores than the other. So where one was disturbed in
+ * most of its repetitions, or much more often than the other, no repetition is marked, and no look decides. */
 static void find_values(struct timing *timing) {
     struct timed *kernel = &timing->kernel, *beside = &timing->beside;
     const int count = timing->count, mine = mark_disturbed(kernel, count, timing->scratch);
     timing->value_count = 0;
     if (beside->invocation) {
         const int others = mark_disturbed(beside, count, timing->scratch);
-        if (2 * mine < others || 2 * others < mine) {
+        const bool is_rule = 3 * mine >= count && 3 * others >= count;
+        if (!is_rule || 2 * mine < others || 2 * others < mine) {
             memset(kernel->disturbed, 0, (size_t)count * sizeof *kernel->disturbed);
             memset(beside->disturbed, 0, (size_t)count * sizeof *beside->disturbed);
             return;
@@ -223,6 +224,11 @@ static void find_values(struct timing *timing) {
         if (kernel->disturbed[i] || beside->disturbed[i]) continue;
         timing->values[timing->value_count++] = kernel->times_s[i] / (beside->invocation ? beside->times_s[i] : 1);
     }
+}
+
+/* Whether a look may decide: not while many repetitions do not count, since a few that do may be there by chance. */
+static bool is_telling(const struct timing *timing) {
+    return 3 * timing->value_count >= 2 * timing->count;
 }
 
 static const char *repeat(struct timing *timing) {
@@ -235,8 +241,10 @@ static const char *repeat(struct timing *timing) {
         /* A look sorts, so with many repetitions there is not one after each. */
         if (spent_s >= options->min_time_s && (count < 64 || count % (count / 16) == 0)) {
             find_values(timing);
-            if (is_slower(timing, options->lost_over)) return "slower";
-            if (timing->value_count >= options->min_repetitions && is_precise(timing)) return "precision";
+            const bool may_decide = is_telling(timing);
+            if (may_decide && is_slower(timing, options->lost_over)) return "slower";
+            const bool are_enough = timing->value_count >= options->min_repetitions;
+            if (may_decide && are_enough && is_precise(timing)) return "precision";
         }
         if (spent_s >= options->max_time_s) return "time";
     }
@@ -263,7 +271,7 @@ static bool warm_up_in_turns(struct timing *timing, double first_call_s) {
         const int i = timing->count;
         repeat_once(timing);
         find_values(timing);
-        if (is_slower(timing, HOPELESS_FACTOR * options->lost_over)) return true;
+        if (is_telling(timing) && is_slower(timing, HOPELESS_FACTOR * options->lost_over)) return true;
         spent_s += kernel->times_s[i] + beside->times_s[i];
         note_warm_up(kernel, kernel->times_s[i]);
         note_warm_up(beside, beside->times_s[i]);

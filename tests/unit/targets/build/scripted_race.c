@@ -47,6 +47,10 @@ int64_t now_ns(void) {
 
 void spread_threads(void) {}
 
+bool has_priority(void) {
+    return false;
+}
+
 bool uses_device(const struct invocation *invocation) {
     (void)invocation;
     return false;
