@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,11 @@ from functools import cached_property
 from halide_autotune.autotune_loop.candidate import found_by
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.report.found_by import TechniqueRow, techniques
+from halide_autotune.autotune_loop.report.loops_text import shown_loops
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, TaskSamples
-from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.schedule.print_loops import print_loops
 from halide_autotune.autotune_loop.specification.tuning_task import published_names
 from halide_autotune.autotune_loop.store.published import NOTHING, Published
-from halide_autotune.targets.errors import GeneratorError, UsageError
+from halide_autotune.targets.errors import UsageError
 
 # Moments at which the best so far is told, as people say them.
 _MOMENTS_S = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
@@ -151,8 +149,9 @@ def compare_runs(runs: Sequence[RecordedRun]) -> list[Comparison]:
     Raises:
         UsageError: there is no such pipeline; the message has what each run tuned.
     """
+    labelled = list(zip(_labels(runs), runs, strict=True))
     by_name: dict[str, list[RunOfPipeline]] = {}
-    for label, run in zip(_labels(runs), runs, strict=True):
+    for label, run in labelled:
         names = published_names(run.record.spec.tasks)
         for task in run.tasks:
             header = run.headers.get(task.task_index)
@@ -160,41 +159,14 @@ def compare_runs(runs: Sequence[RecordedRun]) -> list[Comparison]:
             by_name.setdefault(names[task.task_index], []).append(RunOfPipeline(label, run, task, published, text))
     found = [Comparison(name, tuple(each)) for name, each in by_name.items() if len(each) > 1]
     if not found:
-        tuned = "; ".join(f"{label}: {', '.join(_timed(run)) or 'nothing yet'}" for label, run in _labelled(runs))
+        tuned = "; ".join(f"{label}: {', '.join(_timed(run)) or 'nothing yet'}" for label, run in labelled)
         raise UsageError(f"No two of these runs have timed the same pipeline ({tuned}).")
     return found
-
-
-def shown_loops(header: str) -> str:
-    """The loops of a header, or why they cannot be shown."""
-    try:
-        return print_loops(parse_schedule(header))
-    except GeneratorError as error:
-        return f"This header cannot be shown as loops: {error}"
-
-
-def loops_difference(texts: Mapping[str, str]) -> str:
-    """How the loops of each differ from those of the first, line by line as `diff -u` shows it.
-
-    Args:
-        texts: label → loops; at least one.
-    """
-    (first, before), *others = texts.items()
-    lines: list[str] = []
-    for label, after in others:
-        lines += difflib.unified_diff(before.splitlines(), after.splitlines(), first, label, lineterm="", n=1000)
-        if before == after:
-            lines.append(f"{first} and {label} have the same loops.")
-    return "\n".join(lines)
 
 
 def _timed(run: RecordedRun) -> list[str]:
     names = published_names(run.record.spec.tasks)
     return [names[task.task_index] for task in run.tasks]
-
-
-def _labelled(runs: Sequence[RecordedRun]) -> list[tuple[str, RecordedRun]]:
-    return list(zip(_labels(runs), runs, strict=True))
 
 
 def _labels(runs: Sequence[RecordedRun]) -> list[str]:

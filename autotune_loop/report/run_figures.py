@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bokeh.plotting import figure as Figure
 
 _HEIGHT_PX = 320
-LINE_COLOURS = ("#444444", "#b8860b", "#7b3294", "#008080", "#a0522d")
+_LINE_COLOURS = ("#444444", "#b8860b", "#7b3294", "#008080", "#a0522d")
 _BEST_COLOUR = "#1b7837"
 _SAMPLE_COLOUR = "#8fb8de"
 _FEWEST_FOR_A_CORRELATION = 4
@@ -56,7 +56,7 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
     plot.select_one(HoverTool).renderers = [dots]
     plot.step(xs, best_ms, mode="after", line_width=2.5, color=_BEST_COLOUR, legend_label="best so far")
     ends = [xs[0], xs[-1]] if xs else []
-    for (name, time_ms), colour in zip(lines_ms.items(), itertools.cycle(LINE_COLOURS), strict=False):
+    for (name, time_ms), colour in zip(lines_ms.items(), itertools.cycle(_LINE_COLOURS), strict=False):
         plot.line(ends, [time_ms] * len(ends), line_dash="dashed", line_width=2, color=colour, legend_label=name)
     plot.legend.location = "top_right"
     plot.legend.click_policy = "hide"
@@ -80,20 +80,25 @@ def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Figur
     for sample in samples:
         by_origin.setdefault(found_by(sample.candidate.point), []).append(sample)
     end = (samples[-1].at_unix_s - start_unix_s) / 60
-    for (origin, found), colour in zip(by_origin.items(), itertools.cycle(LINE_COLOURS), strict=False):
+    lines = {}
+    for origin, found in by_origin.items():
         best_ms = list(itertools.accumulate((s.median_ms for s in found), min))
         xs = [(s.at_unix_s - start_unix_s) / 60 for s in found]
-        plot.step(
-            [*xs, end],
-            [*best_ms, best_ms[-1]],
-            mode="after",
-            line_width=2,
-            color=colour,
-            legend_label=origin,
-            name=origin,
-        )
-    plot.legend.click_policy = "hide"
+        lines[origin] = list(zip([*xs, end], [*best_ms, best_ms[-1]], strict=True))
+    draw_steps(plot, lines)
     return plot
+
+
+def draw_steps(plot: Figure, lines: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    """Draw what stays as it is from each point to the next.
+
+    Args:
+        lines: name → points.
+    """
+    for (name, points), colour in zip(lines.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+        xs, ys = zip(*points, strict=True)
+        plot.step(list(xs), list(ys), mode="after", line_width=2, color=colour, legend_label=name, name=name)
+    plot.legend.click_policy = "hide"
 
 
 def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -> Figure:
@@ -207,7 +212,7 @@ def device_health(run: RecordedRun) -> list[Figure]:
 
 def _lines_by_device(title: str, label: str, points: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     plot = make_figure(title, "minutes since the start", label, tooltips=[("device", "$name"), ("value", "@y")])
-    for (device, places), colour in zip(points.items(), itertools.cycle(LINE_COLOURS), strict=False):
+    for (device, places), colour in zip(points.items(), itertools.cycle(_LINE_COLOURS), strict=False):
         xs, ys = zip(*places, strict=True)
         plot.line(list(xs), list(ys), color=colour, line_width=1.5, legend_label=device, name=device)
     plot.legend.click_policy = "hide"

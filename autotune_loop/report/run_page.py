@@ -12,6 +12,8 @@ from halide_autotune.autotune_loop.candidate import Measured, found_by
 from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule, func_tables
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.report.found_by import ancestors, techniques
+from halide_autotune.autotune_loop.report.html_page import render_page, script_json
+from halide_autotune.autotune_loop.report.loops_text import shown_loops
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
 from halide_autotune.autotune_loop.report.run_figures import (
     best_by_technique,
@@ -21,11 +23,8 @@ from halide_autotune.autotune_loop.report.run_figures import (
     rank_correlation,
     times_by_parameter,
 )
-from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.schedule.print_loops import print_loops
 from halide_autotune.autotune_loop.specification.tuning_task import generator_names, sample_file_name
 from halide_autotune.autotune_loop.store.published import OWN, timings_text, words_for
-from halide_autotune.targets.errors import GeneratorError
 
 # The page stays below 5 MB: beyond this size the slowest schedules have no text.
 _SCHEDULE_TEXTS_BYTES = 1_500_000
@@ -51,13 +50,6 @@ class PageOptions:
 
 def print_page(run: RecordedRun, options: PageOptions) -> str:
     """The page, with every script and style inside it."""
-    from bokeh.embed import json_item
-    from bokeh.resources import INLINE
-    from jinja2 import Environment, PackageLoader, select_autoescape
-
-    environment = Environment(
-        loader=PackageLoader("halide_autotune.autotune_loop.report", ""), autoescape=select_autoescape(default=True)
-    )
     plots: dict[str, object] = {}
     sections = []
     for task in run.tasks:
@@ -78,7 +70,7 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
         if space is not None:
             figures = [*(times_by_parameter(task.samples, each) for each in space.parameters), *figures]
         names = [f"plot-{task.task_index}-{number}" for number in range(len(figures))]
-        plots |= dict(zip(names, map(json_item, figures), strict=True))
+        plots |= dict(zip(names, figures, strict=True))
         sections.append(
             {
                 "task": task,
@@ -95,17 +87,17 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
                 else _shown(_header_text(run, task.default), task.default.candidate.parameters),
             }
         )
-    health = {f"plot-health-{number}": json_item(figure) for number, figure in enumerate(device_health(run))}
-    return environment.get_template("run_page.html").render(
+    health = {f"plot-health-{number}": figure for number, figure in enumerate(device_health(run))}
+    return render_page(
+        "run_page.html",
+        plots | health,
         run=run,
         words_for=words_for,
         generators=generator_names(run.record.spec.tasks),
         options=options,
         sections=sections,
         health_plots=list(health),
-        bokeh_script=INLINE.js_raw[0] if INLINE.js_raw else "",
-        plots_json=_script_json(plots | health),
-        samples_json=_script_json(_table(run)),
+        samples_json=script_json(_table(run)),
         schedules=_packed_schedules(run),
     )
 
@@ -153,10 +145,7 @@ def _shown(text: str, parameters: Mapping[str, str]) -> str:
 
 
 def _loops(text: str) -> str:
-    try:
-        return print_loops(parse_schedule(text)) if text else "The run no longer has this schedule's header."
-    except GeneratorError as error:
-        return f"This header cannot be shown as loops: {error}"
+    return shown_loops(text) if text else "The run no longer has this schedule's header."
 
 
 def _packed_schedules(run: RecordedRun) -> str:
@@ -180,8 +169,3 @@ def _directives(header: str) -> str:
     """The lines between the braces of apply_schedule."""
     inside = header.partition("{")[2].rpartition("}")[0]
     return "\n".join(line.strip() for line in inside.splitlines() if line.strip())
-
-
-def _script_json(value: object) -> str:
-    """JSON that cannot end the script element around it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")

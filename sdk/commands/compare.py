@@ -57,7 +57,7 @@ def compare(
 
 
 def _compare_headers(headers: list[Path], output: Path | None, as_json: bool) -> None:
-    from halide_autotune.autotune_loop.report.comparison import loops_difference, shown_loops
+    from halide_autotune.autotune_loop.report.loops_text import loops_difference, shown_loops
     from halide_autotune.targets.schedule.header import read_schedule
 
     if output is not None:
@@ -70,7 +70,7 @@ def _compare_headers(headers: list[Path], output: Path | None, as_json: bool) ->
 
 
 def _print(comparison: Comparison, *, loops: bool) -> None:
-    from halide_autotune.autotune_loop.report.comparison import loops_difference
+    from halide_autotune.autotune_loop.report.loops_text import loops_difference
     from halide_autotune.devices.device import Clock
 
     console = make_console()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from halide_autotune.autotune_loop.report.comparison import Comparison, compare_runs, loops_difference
+from halide_autotune.autotune_loop.report.comparison import Comparison, compare_runs
 from halide_autotune.autotune_loop.report.comparison_page import print_comparison
+from halide_autotune.autotune_loop.report.loops_text import loops_difference
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.targets.errors import UsageError
