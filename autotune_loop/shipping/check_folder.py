@@ -63,13 +63,13 @@ def check_folder(
         version = schedule.provenance.get("halide_version")
         if version != halide.version:
             notes.append(f"{schedule.header} was made with Halide {version}; this is {halide.version}.")
-        with sources.open_given(str(schedule.provenance.get("generator"))) as program:
+        with sources.open_given(schedule.generator) as program:
             if program is None:
                 notes.append(f"{schedule.header} was not compared with its generator. Pass that with --generator.")
                 continue
             now = read_func_table(
                 program,
-                str(schedule.provenance["generator"]),
+                schedule.generator,
                 {**schedule.parameters, **parameters},
                 str(schedule.provenance["halide_target"]),
                 sources.compiler,
@@ -77,7 +77,7 @@ def check_folder(
         compared += 1
         by_file[schedule.header] = (*by_file.get(schedule.header, ()), *_func_problems(schedule, now))
     for one in manifest.parameter_sets:
-        with sources.open_given(str(one.provenance.get("generator"))) as program:
+        with sources.open_given(one.generator) as program:
             if program is None:
                 notes.append(f"{one.files[0]} was not compared with its generator. Pass that with --generator.")
                 continue
@@ -86,7 +86,7 @@ def check_folder(
         compared += 1
     shipped: list[ShippedSchedule | ShippedParameters] = [*manifest.schedules, *manifest.parameter_sets]
     if compared == 0 and sources.given and shipped:
-        names = ", ".join(sorted({str(one.provenance.get("generator")) for one in shipped}))
+        names = ", ".join(sorted({one.generator for one in shipped}))
         raise GeneratorError(f"{folder} has no schedule of the given generators.", next_step=f"Pass one of: {names}.")
     return CheckedFolder({file: found for file, found in by_file.items() if found}, tuple(notes), compared)
 
@@ -95,7 +95,7 @@ def _parameter_problems(
     one: ShippedParameters, program: GeneratorProgram, others: Mapping[str, str], sources: GeneratorSources
 ) -> list[str]:
     """Parameters that the generator does not take any more, and another algorithm."""
-    file, generator = one.files[0], str(one.provenance["generator"])
+    file, generator = one.files[0], one.generator
     declared = program.parameters(generator)
     problems = []
     for name, value in one.tuned.items():

@@ -66,17 +66,18 @@ class GeneratorSources:
                     return
         yield None
 
-    def place_of(self, generator_name: str) -> int | None:
-        """Which of the given generators registers this name; None if none does.
+    def places(self) -> dict[str, int]:
+        """The name of each generator → which of the given ones registers it; each is opened once.
 
         Raises:
             GeneratorError, ToolchainError: as `open`.
         """
+        found: dict[str, int] = {}
         for place, reference in enumerate(self.given):
             with self._open(reference) as program:
-                if generator_name in program.names:
-                    return place
-        return None
+                for name in program.names:
+                    found.setdefault(name, place)
+        return found
 
     @contextlib.contextmanager
     def _open(self, reference: GeneratorReference) -> Iterator[GeneratorProgram]:

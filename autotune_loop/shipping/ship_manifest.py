@@ -82,6 +82,11 @@ class ShippedSchedule:
         return tuple(filter(None, (self.header, self.python_module, self.guard, self.by_size)))
 
     @property
+    def generator(self) -> str:
+        """The name of its generator."""
+        return str(self.provenance.get("generator"))
+
+    @property
     def target_profile(self) -> str:
         """The profile that it was tuned for."""
         return str(self.provenance.get("target_profile"))
@@ -105,6 +110,11 @@ class ShippedParameters:
     provenance: Annotated[Mapping[str, str | int | float | bool | None], table_of(optional(plain_value))]
     parameters: Mapping[str, str]
     tuned: Mapping[str, str]
+
+    @property
+    def generator(self) -> str:
+        """The name of its generator."""
+        return str(self.provenance.get("generator"))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from halide_autotune.autotune_loop.deadline import Deadline
@@ -119,7 +120,7 @@ class _Gate:
     def _timed(
         self, schedule: ShippedSchedule, promise: Promise, checked: CheckedSchedule
     ) -> Iterator[CheckedSchedule]:
-        place = self.sources.place_of(str(schedule.provenance.get("generator")))
+        place = self._places.get(schedule.generator)
         if place is None:
             yield replace(checked, message="Its generator was not given. Pass it with --generator.")
             return
@@ -179,11 +180,16 @@ class _Gate:
             return DeviceError(f"It was tuned for {halide_target}, and the profile {target} is {here} here.")
         return chosen
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return self.sources.places()
+
     def _spec(self, schedule: ShippedSchedule, place: int) -> GeneratorSpec:
-        given, name = self.options.generators[place], str(schedule.provenance.get("generator"))
+        # What is given may name another generator of the same file.
+        file = self.options.generators[place].removesuffix(f":{self.sources.given[place].name}")
         parameters = {**schedule.parameters, **self.replaced}
         return GeneratorSpec(
-            given if self.sources.given[place].name is not None else f"{given}:{name}",
+            f"{file}:{schedule.generator}",
             tuple(f"{key}={value}" for key, value in parameters.items()),
             build=self.options.build,
             estimates=self.options.estimates,

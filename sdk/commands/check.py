@@ -46,7 +46,7 @@ def check(
     from halide_autotune.sdk.api.check import check_schedules
 
     for path in filter(None, (junit, markdown)):
-        _write(path, "")  # a report that cannot be written is known before anything is timed
+        _check_writable(path)
     with show_progress("checking", quiet=as_json) as progress:
         result = check_schedules(folder, options, parameters=parameters or (), progress=progress)
     if junit is not None:
@@ -59,6 +59,12 @@ def check(
         _print(folder, result)
     if result.verdict.exit_code:
         raise typer.Exit(result.verdict.exit_code)
+
+
+def _check_writable(path: Path) -> None:
+    """Before anything is timed, and without losing what is there."""
+    with os_error_as(SdkError, f"{path} cannot be written"), path.open("ab"):
+        pass
 
 
 def _write(path: Path, text: str) -> None:

@@ -24,14 +24,16 @@ class GateVerdict(Enum):
     @property
     def exit_code(self) -> int:
         """0 for what need not fail."""
-        failing = [
-            GateVerdict.WRONG,
-            GateVerdict.STALE,
-            GateVerdict.SLOWER,
-            GateVerdict.UNDECIDED,
-            GateVerdict.NO_DEVICE,
-        ]
-        return failing.index(self) + 3 if self in failing else 0
+        return _EXIT_CODES.get(self, 0)
+
+
+_EXIT_CODES = {
+    GateVerdict.WRONG: 3,
+    GateVerdict.STALE: 4,
+    GateVerdict.SLOWER: 5,
+    GateVerdict.UNDECIDED: 6,
+    GateVerdict.NO_DEVICE: 7,
+}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,12 @@ def run(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cap
         return Done(code, said.out, said.err)
 
     return get
+
+
+@pytest.fixture
+def shipped(examples: Path, tmp_path: Path) -> Path:
+    """A copy of what the example commits."""
+    return Path(shutil.copytree(examples / "shipping" / "schedules", tmp_path / "schedules"))
 
 
 @pytest.fixture

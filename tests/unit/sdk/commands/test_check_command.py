@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,20 @@ from xml.etree import ElementTree
 import pytest
 
 import halide_autotune.sdk.api.check
-import halide_autotune.sdk.main as sdk_main
-from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import EmulatorError
+from tests.unit.sdk.commands.conftest import Run
 
 HEADER = "blur.arm64.schedule.h"
+OTHER = """
+@hl.generator(name="other")
+class Other(hl.Generator):
+    output = hl.OutputBuffer(hl.UInt(16), 2)
 
-
-@pytest.fixture(autouse=True)
-def in_session_folders(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, value in settings.environment.items():
-        monkeypatch.setenv(key, value)
-
-
-@pytest.fixture
-def shipped(examples: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(examples / "shipping" / "schedules", tmp_path / "schedules"))
+    def generate(g):
+        x, y = hl.Var("x"), hl.Var("y")
+        g.output[x, y] = hl.u16(x + y)
+        g.output.set_estimates([(0, 64), (0, 64)])
+"""
 
 
 @pytest.fixture
@@ -47,15 +44,12 @@ Check = Callable[..., tuple[int, dict[str, Any]]]
 
 
 @pytest.fixture
-def check(shipped: Path, generator: str, capfd: pytest.CaptureFixture[str]) -> Check:
-    def run(*arguments: str) -> tuple[int, dict[str, Any]]:
-        code = sdk_main.main(
-            ["check", str(shipped), "--generator", generator, "--target", "arm64", "--json", *arguments]
-        )
-        result = json.loads(capfd.readouterr().out)
-        return code, next(one for one in result["schedules"] if one["header"] == HEADER)
+def check(run: Run, shipped: Path, generator: str) -> Check:
+    def checked(*arguments: str) -> tuple[int, dict[str, Any]]:
+        done = run("check", shipped, "--generator", generator, "--target", "arm64", "--json", *arguments)
+        return done.code, next(one for one in json.loads(done.out)["schedules"] if one["header"] == HEADER)
 
-    return run
+    return checked
 
 
 @pytest.mark.toolchain
@@ -96,10 +90,28 @@ def test_without_a_device_nothing_is_said_of_times(check: Check, monkeypatch: py
 
 
 @pytest.mark.toolchain
-def test_without_its_generator_only_files_are_checked(shipped: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert sdk_main.main(["check", str(shipped)]) == 0
-    said = capfd.readouterr()
-    assert "not timed" in said.out and "Pass it with --generator." in said.err
+def test_without_its_generator_only_files_are_checked(run: Run, shipped: Path) -> None:
+    done = run("check", shipped)
+    assert done.code == 0 and "not timed" in done.out and "Pass it with --generator." in done.err
+
+
+@pytest.mark.toolchain
+def test_a_schedule_is_built_from_its_own_generator(run: Run, shipped: Path, generator: str, tmp_path: Path) -> None:
+    """A file has two, and the other one is named."""
+    both = tmp_path / "both.py"
+    before, main = Path(generator).read_text().split("if __name__")
+    both.write_text(f"{before}{OTHER}\n\nif __name__{main}")
+    done = run("check", shipped, "--generator", f"{both}:other", "--target", "arm64", "--json")
+    assert done.code == 0, done
+    assert [one["verdict"] for one in json.loads(done.out)["schedules"]] == ["ok", "not timed"]
+
+
+@pytest.mark.toolchain
+def test_a_report_that_is_there_stays_where_nothing_is_checked(run: Run, shipped: Path, tmp_path: Path) -> None:
+    (tmp_path / "check.xml").write_text("of yesterday")
+    (shipped / "ship.json").unlink()
+    assert run("check", shipped, "--junit", "check.xml").code == 1
+    assert (tmp_path / "check.xml").read_text() == "of yesterday"
 
 
 @pytest.mark.parametrize(
@@ -114,25 +126,14 @@ def test_without_its_generator_only_files_are_checked(shipped: Path, capfd: pyte
     ],
 )
 def test_a_wrong_call_is_one_message(
-    arguments: tuple[str, ...],
-    code: int,
-    words: str,
-    shipped: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    run: Run, arguments: tuple[str, ...], code: int, words: str, shipped: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    given = [argument.replace("SHIPPED", str(shipped)) for argument in arguments]
-    assert sdk_main.main(["check", *given]) == code
-    said = capfd.readouterr()
-    assert said.out == "" and words in said.err and "Traceback" not in said.err
+    done = run("check", *(argument.replace("SHIPPED", str(shipped)) for argument in arguments))
+    assert (done.code, done.out) == (code, "") and words in done.err
 
 
 @pytest.mark.toolchain
-def test_a_damaged_figure_is_told_with_its_place(
-    check: Check, shipped: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_figure_is_told_with_its_place(run: Run, shipped: Path) -> None:
     with_facts(shipped, tuned_ms="fast")
-    assert sdk_main.main(["check", str(shipped)]) == 1
-    assert f"ship.json: {HEADER}: tuned_ms is 'fast', not a number above 0." in capfd.readouterr().err
+    done = run("check", shipped)
+    assert done.code == 1 and f"ship.json: {HEADER}: tuned_ms is 'fast', not a number above 0." in done.err

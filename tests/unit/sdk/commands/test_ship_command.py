@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,6 @@ from halide_autotune.sdk.settings import Settings
 def in_session_folders(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     for key, value in settings.environment.items():
         monkeypatch.setenv(key, value)
-
-
-@pytest.fixture
-def shipped(examples: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(examples / "shipping" / "schedules", tmp_path / "schedules"))
 
 
 @pytest.mark.toolchain
