@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from halide_autotune.sdk.options.completion import COMPLETIONS
 from halide_autotune.sdk.options.shared_options import JsonOption
 from halide_autotune.sdk.output import make_console, plain_table, print_json
+
+if TYPE_CHECKING:
+    from halide_autotune.sdk.project.file import Project
 
 group = typer.Typer(name="config", help="Which options a run would have in this folder, and where each comes from.")
 _DEFAULT = "default"
@@ -52,16 +55,16 @@ def show(
     _print(("folder", "value", "from"), folders)
 
 
-def _options(project: Any, target: str | None, file: str) -> list[dict[str, object]]:
+def _options(project: Project, target: str | None, file: str) -> list[dict[str, object]]:
     """A row for each option of a run: its flag, its value, and what sets it."""
     from halide_autotune.autotune_loop.specification.options import RunOptions
-    from halide_autotune.sdk.options.autotune_options import project_values, run_options, target_of
+    from halide_autotune.sdk.options.autotune_options import project_options, project_values, target_of
     from halide_autotune.targets.values.options import options_of, value_at
     from halide_autotune.targets.values.records import plain
 
     typed = {} if target is None else {"target": target}
-    asked = run_options(typed, project)
-    values = project_values(project, target_of(typed, project))
+    counts = target_of(typed, project)
+    asked, values = project_options(project, counts).with_values(typed), project_values(project, counts)
     rows: list[dict[str, object]] = []
     for option in options_of(RunOptions):
         source = f"{file} {values[option.keyword].table}" if option.keyword in values else _DEFAULT
