@@ -26,6 +26,7 @@ from halide_autotune.sdk.commands.cmake_dir import cmake_dir
 from halide_autotune.sdk.commands.compare import compare
 from halide_autotune.sdk.commands.devices import devices
 from halide_autotune.sdk.commands.doctor import doctor
+from halide_autotune.sdk.commands.explain import explain
 from halide_autotune.sdk.commands.farm import farm
 from halide_autotune.sdk.commands.report import report
 from halide_autotune.sdk.commands.retrain import retrain
@@ -42,6 +43,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     check,
     retrain,
     report,
+    explain,
     compare,
     doctor,
     cmake_dir,

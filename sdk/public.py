@@ -8,6 +8,7 @@ from halide_autotune.autotune_loop.draft.model import StageDraft as StageDraft
 from halide_autotune.autotune_loop.draft.names import PipelineNames as PipelineNames
 from halide_autotune.autotune_loop.events import Event as Event
 from halide_autotune.autotune_loop.events import event_to_dict as event_to_dict
+from halide_autotune.autotune_loop.explain.explained import Explanation as Explanation
 from halide_autotune.autotune_loop.measure.comparison import ComparedSchedule as ComparedSchedule
 from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule as ProfiledSchedule
 from halide_autotune.autotune_loop.moves.mutation import Mutation as Mutation
@@ -54,6 +55,8 @@ from halide_autotune.sdk.api.build import build as build
 from halide_autotune.sdk.api.check import check_schedules as check_schedules
 from halide_autotune.sdk.api.compare import compare as compare
 from halide_autotune.sdk.api.compare import load_run as load_run
+from halide_autotune.sdk.api.explain import explain as explain
+from halide_autotune.sdk.api.explain import explain_run as explain_run
 from halide_autotune.sdk.api.report import report as report
 from halide_autotune.sdk.api.retrain import retrain as retrain
 from halide_autotune.sdk.api.schedule import own_schedule as own_schedule

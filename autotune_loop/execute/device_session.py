@@ -8,13 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from halide_autotune.devices.device import Clock, Device
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.health.device_speed import DeviceSpeed
 from halide_autotune.devices.health.probe import DeviceSense
 from halide_autotune.devices.remote.transport import AgentTransport
-from halide_autotune.devices.timing.func_times import FuncTimes, time_funcs
 from halide_autotune.devices.timing.input_size import InputSize, sizes_of
 from halide_autotune.devices.timing.machine_signs import Surroundings
 from halide_autotune.devices.timing.measure import Session, device_failure, look_around, measure_kernel, write_reference
@@ -26,6 +26,10 @@ from halide_autotune.devices.transport import Transport
 from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.errors import DeviceError
 from halide_autotune.targets.process.stop_signal import StopSignal
+
+T = TypeVar("T")
+# Asked of a kernel of an executable, and the outputs to compare with; with a limit of time, and what ends it.
+Question = Callable[[Session, str, str, str | None, float, StopSignal | None], T | MeasureFailure]
 
 _REFERENCE_TURNS = 3
 # The largest that the runner takes.
@@ -274,16 +278,17 @@ class DeviceSession:
             self._simulated[asked] = replace(timing, held_s=0.0)
         return timing
 
-    def func_times(
+    def ask(
         self,
         executable: Executable,
         symbol: str,
+        question: Question[T],
         settings: MeasureSettings,
         reference: ReferenceRun | None,
         tolerance: Tolerance,
         stop: StopSignal,
-    ) -> FuncTimes | MeasureFailure:
-        """Check one kernel at the main size, and tell what each of its Funcs takes."""
+    ) -> T | MeasureFailure:
+        """Check one kernel at the main size, and tell what is asked of its Funcs: `time_funcs` or `count_accesses`."""
         with self._turn:
             try:
                 self._push(self.open(), executable)
@@ -292,8 +297,8 @@ class DeviceSession:
                 return device_failure(symbol, self.device.name, error, under_way=False)
         session = self._session(tolerance, self._sizes[0].exact)
         file = None if reference is None else reference.file
-        timed = time_funcs(session, executable.path.name, symbol, file, settings.run_limit_s, stop)
-        return self._heeded(timed) if isinstance(timed, MeasureFailure) else timed
+        answer = question(session, executable.path.name, symbol, file, settings.run_limit_s, stop)
+        return self._heeded(answer) if isinstance(answer, MeasureFailure) else answer
 
     def _measure_at_sizes(
         self,

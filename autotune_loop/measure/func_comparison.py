@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, Progress, open_kernel_bench
 from halide_autotune.devices.device import Clock, Device
-from halide_autotune.devices.timing.func_times import PROFILE_FEATURE, FuncTimes
+from halide_autotune.devices.timing.func_times import PROFILE_FEATURE, FuncTimes, time_funcs
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.profile.profile import TargetProfile
@@ -105,7 +105,7 @@ def compare_funcs(plan: BenchPlan, progress: Progress) -> list[ProfiledSchedule]
                 progress(f"profiling {schedule.label} on {device.name}")
                 message = bench.built.failures.get(symbol)
                 if message is None:
-                    result = bench.func_times(device, symbol)
+                    result = bench.ask(device, symbol, time_funcs)
                 else:
                     result = MeasureFailure(symbol, device.name, MeasureFailureReason.HALIDE_ERROR, message, "")
                 found.append(ProfiledSchedule(device.name, schedule.label, result))

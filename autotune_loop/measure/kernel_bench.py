@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun
+from halide_autotune.autotune_loop.execute.device_session import DeviceSession, Question, ReferenceRun
 from halide_autotune.autotune_loop.measure.output_tolerance import (
     check_reference_failure,
     of_hand_written,
@@ -20,7 +20,6 @@ from halide_autotune.autotune_loop.specification.workspace import Workspace
 from halide_autotune.devices.device import Device
 from halide_autotune.devices.local.cores import CoreTurns, plan_cores
 from halide_autotune.devices.remote.open import device_transport
-from halide_autotune.devices.timing.func_times import FuncTimes
 from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from halide_autotune.devices.transport import Transport
@@ -136,18 +135,18 @@ class KernelBench:
 
         return self._tried(device, timed)
 
-    def func_times(self, device: Device, symbol: str) -> FuncTimes | MeasureFailure:
-        """Check one kernel, and tell what each of its Funcs takes; the kernels are built with `PROFILE_FEATURE`.
+    def ask(self, device: Device, symbol: str, question: Question[T]) -> T | MeasureFailure:
+        """Check one kernel, and tell what is asked of its Funcs; the kernels are built with what that needs.
 
         Raises:
             DeviceError, UsageError: as for `measure`.
         """
         built, settings = self.built, self.plan.settings
 
-        def timed(session: DeviceSession, reference: ReferenceRun | None) -> FuncTimes | MeasureFailure:
-            return session.func_times(built.executable, symbol, settings, reference, built.tolerance, StopSignal())
+        def asked(session: DeviceSession, reference: ReferenceRun | None) -> T | MeasureFailure:
+            return session.ask(built.executable, symbol, question, settings, reference, built.tolerance, StopSignal())
 
-        return self._tried(device, timed)
+        return self._tried(device, asked)
 
     def _tried(
         self, device: Device, run: Callable[[DeviceSession, ReferenceRun | None], T | MeasureFailure]

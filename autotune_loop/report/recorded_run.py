@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from halide_autotune.autotune_loop.candidate import Measured, found_by
 from halide_autotune.autotune_loop.parameters.space import set_text
-from halide_autotune.autotune_loop.specification.tuning_task import published_paths
+from halide_autotune.autotune_loop.specification.tuning_task import published_paths, sample_file_name
 from halide_autotune.autotune_loop.store.published import Published, read_published
 from halide_autotune.autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _DATABASE = "tuning.db"
+_LARGEST_HEADER_BYTES = 1_000_000
 _DAMAGED_STEP = "Restore it from a copy, or start a new run."
 
 
@@ -206,6 +207,19 @@ def read_recorded_run(folder: Path) -> RecordedRun:
         return read_database(path, lambda connection: _read(folder, record, headers, connection))
     except (sqlite3.Error, ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunFolderError(f"{path} is damaged: {error}.", next_step=_DAMAGED_STEP) from error
+
+
+def recorded_header(folder: Path, record: RunRecord, sample: Measured) -> str:
+    """The header of a schedule; empty if the run no longer has it."""
+    paths = [folder / "samples" / sample.candidate.sample / f"{sample_file_name(record.spec.tasks)}.schedule.h"]
+    paths += sorted(paths[0].parent.glob("*.schedule.h"))
+    for path in paths:
+        try:
+            if path.stat().st_size <= _LARGEST_HEADER_BYTES:
+                return path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+    return ""
 
 
 def run_version(folder: Path) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from halide_autotune.devices.timing.measure import Session, device_failure, failure_of
+from halide_autotune.devices.timing.measure import Session, ask_kernel
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Seconds
-from halide_autotune.devices.timing.report import read_event, read_events
-from halide_autotune.targets.errors import DeviceError
+from halide_autotune.devices.timing.report import read_event
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.values.checks import Unfit, any_text, list_of, number, whole_number
 from halide_autotune.targets.values.records import record
@@ -16,14 +15,19 @@ from halide_autotune.targets.values.records import record
 # The feature of a Halide target with which kernels can be asked.
 PROFILE_FEATURE = "profile"
 _DURATION_S = 1.0
-_MOST_FUNCS, _LONGEST_NAME_CHARACTERS = 10_000, 200
+MOST_FUNCS, _LONGEST_NAME_CHARACTERS = 10_000, 200
 # What the profiler has seen less of than this, it has not seen.
 _LEAST_SEEN_S = 1e-12
 
 _bytes = whole_number(0, 2**62)
 
 
-def _name(value: object) -> str:
+def func_name(value: object) -> str:
+    """A value of a device's report that is to be the name of a Func.
+
+    Raises:
+        Unfit: it is none.
+    """
     text = any_text(value)
     if not text.isprintable() or not 0 < len(text) <= _LONGEST_NAME_CHARACTERS:
         raise Unfit("the name of a Func")
@@ -42,7 +46,7 @@ class FuncTime:
         stack_bytes: the most that it had on the stack.
     """
 
-    name: Annotated[str, _name]
+    name: Annotated[str, func_name]
     time_s: Annotated[float, number(0, 1e6)]
     threads: Annotated[float, number(0, 1e5)]
     peak_bytes: Annotated[int, _bytes]
@@ -63,12 +67,12 @@ class FuncTimes:
     device: Annotated[str, any_text]
     call_s: Seconds
     looks: Annotated[int, whole_number(0, 2**31 - 1)]
-    funcs: Annotated[tuple[FuncTime, ...], list_of(record(FuncTime, passes_unknown=True), most=_MOST_FUNCS)]
+    funcs: Annotated[tuple[FuncTime, ...], list_of(record(FuncTime, passes_unknown=True), most=MOST_FUNCS)]
 
 
 @dataclass(frozen=True)
 class _Func:
-    name: Annotated[str, _name]
+    name: Annotated[str, func_name]
     call_s: Annotated[float, number(0, 1e6)]
     threads: Annotated[float, number(0, 1e5)]
     peak_bytes: Annotated[int, _bytes]
@@ -81,7 +85,7 @@ class _Report:
 
     call_s: Seconds
     looks: Annotated[int, whole_number(0, 2**31 - 1)]
-    funcs: Annotated[tuple[_Func, ...], list_of(record(_Func, passes_unknown=True), most=_MOST_FUNCS)]
+    funcs: Annotated[tuple[_Func, ...], list_of(record(_Func, passes_unknown=True), most=MOST_FUNCS)]
 
 
 def time_funcs(
@@ -97,24 +101,18 @@ def time_funcs(
     Args:
         executable: of kernels that are built with `PROFILE_FEATURE`.
     """
+    question = ("--by-func", repr(_DURATION_S))
+    events = ask_kernel(session, executable, kernel, question, reference=reference, limit_s=limit_s, stop=stop)
+    if isinstance(events, MeasureFailure):
+        return events
     device = session.device
-    arguments = session.kernel_arguments(kernel)
-    if reference is not None:
-        arguments += session.reference_arguments(reference)
-    try:
-        outcome = session.transport.run(executable, [*arguments, "--by-func", repr(_DURATION_S)], limit_s, stop)
-    except DeviceError as error:
-        return device_failure(kernel, device.name, error, under_way=True)
-    events = read_events(outcome.output)
-    if not outcome.succeeded or not any(event.get("event") == "funcs" for event in events):
-        return failure_of(device, kernel, outcome, events)
     report = read_event("funcs", _Report, events)
     # Calls during which it did not look count for none of them.
     seen_s = 0.0 if report is None else sum(one.call_s for one in report.funcs)
     if report is None or seen_s < _LEAST_SEEN_S:
         trouble = "has no usable times of Funcs." if report is None else "has none: its calls are too short to be seen."
         message = f"The profiler's report on {device.name} {trouble}"
-        return MeasureFailure(kernel, device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)
+        return MeasureFailure(kernel, device.name, MeasureFailureReason.BAD_REPORT, message, "")
     scale = report.call_s / seen_s
     funcs = [
         FuncTime(one.name, one.call_s * scale, one.threads, one.peak_bytes, one.stack_bytes) for one in report.funcs

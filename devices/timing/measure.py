@@ -296,6 +296,30 @@ def _reshaped(events: Sequence[dict[str, Any]]) -> tuple[ReshapedOutput, ...]:
     return tuple(outputs)
 
 
+def ask_kernel(
+    session: Session,
+    executable: str,
+    kernel: str,
+    question: Sequence[str],
+    *,
+    reference: str | None,
+    limit_s: float,
+    stop: StopSignal | None = None,
+) -> list[dict[str, Any]] | MeasureFailure:
+    """Compare the kernel's output with the file `reference`, ask the runner something of it, and return its events."""
+    arguments = session.kernel_arguments(kernel)
+    if reference is not None:
+        arguments += session.reference_arguments(reference)
+    try:
+        outcome = session.transport.run(executable, [*arguments, *question], limit_s, stop)
+    except DeviceError as error:
+        return device_failure(kernel, session.device.name, error, under_way=True)
+    events = read_events(outcome.output)
+    if not outcome.succeeded or not any(event.get("event") == "done" for event in events):
+        return failure_of(session.device, kernel, outcome, events)
+    return events
+
+
 def failure_of(device: Device, kernel: str, outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> MeasureFailure:
     """What a run of the runner failed of."""
     reason, message = _judge(outcome, events)

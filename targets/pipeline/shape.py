@@ -97,6 +97,7 @@ class StageShape:
     Attributes:
         loops: the innermost first, as Halide has them before any scheduling.
         operations: how many nodes its expressions have.
+        arithmetic: how many of them compute a value, and not a place that is read.
         has_floats: one of them is a float.
         is_associative: its reduction's iterations may be computed apart and merged.
     """
@@ -107,6 +108,7 @@ class StageShape:
     has_floats: bool
     reads_itself: bool
     is_associative: bool
+    arithmetic: int = 0
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,48 @@ private:
     }
 };
 
+// What is computed of values: not of the places that are read, which mostly become additions to pointers.
+class ArithmeticOf : public IRGraphVisitor {
+public:
+    int operations = 0;
+
+    explicit ArithmeticOf(const Definition &definition) {
+        for (const Expr &value : definition.values()) substitute_in_all_lets(value).accept(this);
+    }
+
+private:
+    using IRGraphVisitor::visit;
+
+    template<typename Operation>
+    void count(const Operation *op) {
+        operations++;
+        IRGraphVisitor::visit(op);
+    }
+
+    void visit(const Add *op) override { count(op); }
+    void visit(const Sub *op) override { count(op); }
+    void visit(const Mul *op) override { count(op); }
+    void visit(const Div *op) override { count(op); }
+    void visit(const Mod *op) override { count(op); }
+    void visit(const Min *op) override { count(op); }
+    void visit(const Max *op) override { count(op); }
+    void visit(const EQ *op) override { count(op); }
+    void visit(const NE *op) override { count(op); }
+    void visit(const LT *op) override { count(op); }
+    void visit(const LE *op) override { count(op); }
+    void visit(const GT *op) override { count(op); }
+    void visit(const GE *op) override { count(op); }
+    void visit(const And *op) override { count(op); }
+    void visit(const Or *op) override { count(op); }
+    void visit(const Not *op) override { count(op); }
+    void visit(const Select *op) override { count(op); }
+
+    void visit(const Call *op) override {
+        if (op->call_type == Call::Halide || op->call_type == Call::Image) return;
+        count(op);
+    }
+};
+
 std::string json_of_reads(const std::map<std::string, Reads> &reads, const std::set<std::string> &loops) {
     return list_of(reads, [&](const std::pair<const std::string, Reads> &one) {
         return object({{"name", quoted(one.first)},
@@ -247,6 +289,7 @@ std::string json_of_stage(const Function &function, const Definition &definition
     return object({{"loops", listed(described)},
                    {"reads", json_of_reads(of_stage.reads, loops)},
                    {"operations", std::to_string(of_stage.operations)},
+                   {"arithmetic", std::to_string(ArithmeticOf(definition).operations)},
                    {"has_floats", truth(of_stage.has_floats)},
                    {"reads_itself", truth(reads_itself)},
                    {"is_associative", truth(is_update && is_associative(function, definition))}});
@@ -278,6 +321,7 @@ std::string json_of_extern(const Function &function) {
     return object({{"loops", listed({})},
                    {"reads", listed(reads)},
                    {"operations", "1"},
+                   {"arithmetic", "0"},
                    {"has_floats", truth(has_floats)},
                    {"reads_itself", truth(false)},
                    {"is_associative", truth(false)}});

@@ -10,7 +10,7 @@ from halide_autotune.autotune_loop.execute.device_session import ReferenceRun, T
 from halide_autotune.autotune_loop.execute.tasks.task import FileKey, MeasureTask
 from halide_autotune.autotune_loop.execute.worker_state import WorkerState
 from halide_autotune.devices.health.probe import DeviceSense
-from halide_autotune.devices.timing.func_times import FuncTimes
+from halide_autotune.devices.timing.func_times import FuncTimes, time_funcs
 from halide_autotune.devices.timing.machine_signs import Surroundings
 from halide_autotune.devices.timing.measure import device_failure
 from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
@@ -113,7 +113,7 @@ class TimeFuncs(MeasureTask[FuncTimes | None], kind="time_funcs"):
         """See `Task.run`."""
         session = state.device_session(self.device_name)
         with state.measuring() as stop:
-            times = session.func_times(self.executable, self.symbol, self.settings, None, self.tolerance, stop)
+            times = session.ask(self.executable, self.symbol, time_funcs, self.settings, None, self.tolerance, stop)
         session.forget(self.executable.path.name, self.executable.sha256)
         return None if isinstance(times, MeasureFailure) else times
 

@@ -218,6 +218,7 @@ void parse_options(int argc, char **argv, struct options *options) {
         {"--machine", FLAG, &options->machine},
         {"--neighbours", SECONDS, &options->neighbours_s},
         {"--by-func", SECONDS, &options->by_func_s},
+        {"--count", FLAG, &options->count},
         {"--beside", TEXT, &options->beside},
         {"--warm-up-s", SECONDS, &timing->warm_up_s},
         {"--precision", SHARE, &timing->precision},

@@ -7,7 +7,7 @@
  *            [--write-reference FILE | --reference FILE [--integer-tolerance N] [--float-relative R]
  *             [--float-absolute-scale S] [--mismatch-share X] [--far-scale S] [--far-share X]
  *             [--least-common X]]
- *            [--by-func T]
+ *            [--by-func T] [--count]
  *            [--time [--machine] [--beside NAME [--lost-over R]] [--warm-up-s T] [--precision P] [--min-repetitions N] [--max-repetitions N]
  *             [--min-time-s T] [--max-time-s T] [--give-up-over-s T] [--min-repetition-s T]]
  *
@@ -28,6 +28,9 @@
  * with an error of 0.5 % a look, is not repeated any more. Calls that warm up count for neither, nor do repetitions that were disturbed.
  *
  * --by-func calls the kernel for T seconds under Halide's profiler; it must be built with the target feature profile.
+ *
+ * --count counts what the Funcs load and store in a call; it must be built with the target features trace_loads, trace_stores
+ * and trace_realizations. Parallel loops run in one thread.
  *
  * --neighbours keeps one core busy for T seconds and reports the machine and the busiest process meanwhile.
  *
@@ -51,8 +54,12 @@
  *               (a task waited for a core); hz and max_hz of a core; hottest_c if that is below 90 %. null if unknown
  *     funcs     with --by-func: calls, looks (of the profiler), call_s, and of each Func in `funcs` name, call_s, threads (that
  *               were active while it was computed, on average), peak_bytes, stack_bytes, allocations (of a call)
+ *     counts    with --count: of each Func in `funcs` name, within (the Func that it is computed in, or ""); while it is
+ *               computed, loads (a vector is one), loaded_values and loaded_bytes; stores, stored_values and stored_bytes of it;
+ *               points (stored, whatever the elements of a tuple), realizations, extents (of the largest one), and of its own
+ *               loops parallel_loops (how often one began) and tasks (of all of them)
  *     busiest   with --neighbours: pid, name, is_own_users (of who asks), busy_s; none if nobody else computes
- *     error     kind (usage, halide, gpu, memory, io, reference, wrong_output, overrun), message
+ *     error     kind (usage, halide, threads, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
  *     exit      code (with --events only)
  * Exit codes: 0 done, 2 usage, 3 Halide error, 4 wrong output or overrun (nothing is timed), 5 memory, files or no GPU.
@@ -199,6 +206,7 @@ static void run_kernel(const struct options *options) {
     keep_freed_memory();
     set_up_halide(options->simulated_cores ? 1 : options->threads);
     if (options->simulated_cores) simulate_cores(options->simulated_cores);
+    set_up_tracing(options->count);
     prepare_arguments(&invocation, find_kernel(options->kernel), options);
     report_start(&invocation, options);
     if (options->time) report_clock();
@@ -221,6 +229,7 @@ static void run_kernel(const struct options *options) {
         refuse_wider_inputs(&invocation);
         fail(EXIT_WRONG_OUTPUT, "wrong_output", "The output of '%s' differs from the reference.", options->kernel);
     }
+    if (options->count) report_accesses();
     if (options->by_func_s > 0) report_func_times(&invocation, options->by_func_s);
     if (options->time) {
         struct invocation *other = options->beside ? &beside : NULL;

@@ -84,6 +84,7 @@ struct options {
     bool benchmark;      /* time a kernel, and say what it takes to a person */
     bool machine;        /* report what else it does meanwhile */
     double neighbours_s; /* above 0: instead of running a kernel, report for so long who else computes here */
+    bool count;       /* call the kernel once, and report what its Funcs load and store */
     double by_func_s; /* above 0: call the kernel for so long, and report what each of its Funcs takes */
     const char *kernel;
     const char *beside; /* the kernel that it is timed in alternation with, or NULL */
@@ -294,6 +295,10 @@ void print_time(const char *kernel, double median_s, double fastest_s, int count
 
 /* func_times.c: calls a kernel for so long under Halide's profiler, and reports what each of its Funcs takes */
 void report_func_times(struct invocation *invocation, double duration_s);
+
+/* counts.c: counts what Funcs load and store from now on, or has Halide's tracing print nothing; before any call */
+void set_up_tracing(bool counts_accesses);
+void report_accesses(void);
 
 /* neighbours.c: nothing but on Linux and Android. Reports the machine for so long, while it keeps one core busy, and the
  * busiest process that who started this one has not started. */

@@ -1,0 +1,156 @@
+/* What the first call of a kernel loads and stores, by Halide's tracing. A kernel has that if its target has the features
+ * trace_loads, trace_stores and trace_realizations. Parallel loops run in one thread meanwhile, so that it is known for
+ * which Func something is loaded. */
+#include <string.h>
+
+#include "runner.h"
+
+/* Runtimes without threads, and shims, lack these. */
+#pragma weak halide_set_custom_trace
+#pragma weak halide_set_custom_do_par_for
+
+enum { MAX_FUNCS = 4096, MAX_NESTED = 1024 };
+
+struct func_counts {
+    const char *name;
+    uint64_t loads, loaded_bytes, loaded_values; /* of anything, while it is computed; a vector is one load */
+    uint64_t stores, stored_bytes, stored_values;
+    uint64_t points; /* stored, whatever the elements of a tuple */
+    uint64_t realizations;
+    uint64_t largest_points; /* of one realization, with its extents */
+    int32_t dimensions, extents[MAX_DIMENSIONS];
+    const char *within; /* the Func that is computed meanwhile, or NULL */
+    uint64_t parallel_loops, tasks; /* of its own loops */
+};
+
+static struct func_counts counts[MAX_FUNCS];
+static int func_count;
+static struct func_counts *computed[MAX_NESTED]; /* the innermost last */
+static int nested;
+static bool is_traced, is_divided;
+static _Thread_local char this_thread;
+static const char *calling_thread;
+
+static struct func_counts *counts_of(const char *name) {
+    for (int i = 0; i < func_count; i++) {
+        if (counts[i].name == name) return &counts[i];
+    }
+    for (int i = 0; i < func_count; i++) {
+        if (strcmp(counts[i].name, name) == 0) return &counts[i];
+    }
+    if (func_count == MAX_FUNCS) fail(EXIT_RESOURCES, "memory", "The kernel has more than %d Funcs.", MAX_FUNCS);
+    counts[func_count].name = name;
+    return &counts[func_count++];
+}
+
+static struct func_counts *now_computed(void) {
+    return nested > 0 ? computed[nested - 1] : counts_of("");
+}
+
+static void begin_func(const char *name) {
+    if (nested == MAX_NESTED) fail(EXIT_RESOURCES, "memory", "The kernel computes more than %d Funcs within each other.", MAX_NESTED);
+    computed[nested++] = counts_of(name);
+}
+
+static void count_load(const struct halide_trace_event_t *event) {
+    struct func_counts *func = now_computed();
+    func->loads++;
+    func->loaded_bytes += (uint64_t)event->type.lanes * element_bytes(event->type);
+    func->loaded_values += event->type.lanes;
+}
+
+static void count_store(const struct halide_trace_event_t *event) {
+    struct func_counts *func = counts_of(event->func);
+    func->stores++;
+    func->stored_bytes += (uint64_t)event->type.lanes * element_bytes(event->type);
+    func->stored_values += event->type.lanes;
+    if (event->value_index == 0) func->points += event->type.lanes;
+}
+
+static void count_realization(const struct halide_trace_event_t *event) {
+    uint64_t points = 1;
+    for (int d = 1; d < event->dimensions; d += 2) {
+        points *= event->coordinates[d] > 0 ? (uint64_t)event->coordinates[d] : 0;
+    }
+    struct func_counts *func = counts_of(event->func);
+    func->realizations++;
+    if (points < func->largest_points) return;
+    func->largest_points = points;
+    func->within = nested > 0 ? computed[nested - 1]->name : NULL;
+    func->dimensions = event->dimensions / 2 < MAX_DIMENSIONS ? event->dimensions / 2 : MAX_DIMENSIONS;
+    for (int d = 0; d < func->dimensions; d++) func->extents[d] = event->coordinates[2 * d + 1];
+}
+
+/* Returns what Halide gives to later events as their parent, which is not 0. */
+static int32_t count_event(void *user_context, const struct halide_trace_event_t *event) {
+    (void)user_context;
+    is_traced = true;
+    is_divided |= calling_thread != &this_thread;
+    if (is_divided) return 1; /* it is not known any more what is computed */
+    switch (event->event) {
+    case halide_trace_load: count_load(event); break;
+    case halide_trace_store: count_store(event); break;
+    case halide_trace_begin_realization: count_realization(event); break;
+    case halide_trace_produce: begin_func(event->func); break;
+    case halide_trace_end_produce: nested -= nested > 0; break;
+    default: break;
+    }
+    return 1;
+}
+
+static int count_tasks(void *user_context, halide_task_t task, int min, int size, uint8_t *closure) {
+    struct func_counts *func = now_computed();
+    func->parallel_loops++;
+    func->tasks += size > 0 ? (uint64_t)size : 0;
+    int code = 0;
+    for (int i = 0; i < size && code == 0; i++) {
+        code = task(user_context, min + i, closure);
+    }
+    return code;
+}
+
+static void report_func(const struct func_counts *func) {
+    event_open(NULL, '{');
+    event_string("name", func->name);
+    event_string("within", func->within ? func->within : "");
+    event_unsigned("loads", func->loads);
+    event_unsigned("loaded_bytes", func->loaded_bytes);
+    event_unsigned("loaded_values", func->loaded_values);
+    event_unsigned("stores", func->stores);
+    event_unsigned("stored_bytes", func->stored_bytes);
+    event_unsigned("stored_values", func->stored_values);
+    event_unsigned("points", func->points);
+    event_unsigned("realizations", func->realizations);
+    event_open("extents", '[');
+    for (int d = 0; d < func->dimensions; d++) event_integer(NULL, func->extents[d]);
+    event_close(']');
+    event_unsigned("parallel_loops", func->parallel_loops);
+    event_unsigned("tasks", func->tasks);
+    event_close('}');
+}
+
+static int32_t ignore_event(void *user_context, const struct halide_trace_event_t *event) {
+    (void)user_context, (void)event;
+    return 1;
+}
+
+void set_up_tracing(bool counts_accesses) {
+    if (counts_accesses && !(halide_set_custom_trace && halide_set_custom_do_par_for)) {
+        fail(EXIT_USAGE, "usage", "--count needs a Halide runtime whose tracing and parallel loops can be replaced.");
+    }
+    if (halide_set_custom_trace) halide_set_custom_trace(counts_accesses ? count_event : ignore_event);
+    if (counts_accesses) halide_set_custom_do_par_for(count_tasks);
+    calling_thread = &this_thread;
+}
+
+void report_accesses(void) {
+    if (!is_traced) {
+        fail(EXIT_USAGE, "usage", "--count needs kernels that are built with the target features trace_loads, trace_stores and trace_realizations.");
+    }
+    if (is_divided) fail(EXIT_HALIDE, "threads", "Parts of the kernel run beside each other, so what each loads cannot be counted.");
+    event_begin("counts");
+    event_open("funcs", '[');
+    for (int i = 0; i < func_count; i++) report_func(&counts[i]);
+    event_close(']');
+    event_end();
+}
