@@ -93,6 +93,18 @@ FAILED: dict[str, Any] = {"event": "error", "kind": "wrong_output", "message": "
 BUSIEST: dict[str, Any] = {"event": "busiest", "pid": 42, "name": "cc1plus", "is_own_users": False, "busy_s": 0.25}
 FUNC: dict[str, Any] = {"name": "blur", "call_s": 1e-3, "threads": 1.9, "peak_bytes": 4096, "stack_bytes": 0}
 FUNCS: dict[str, Any] = {"event": "funcs", "calls": 250, "call_s": 4e-3, "looks": 900, "funcs": [FUNC]}
+COUNTED_FUNC: dict[str, Any] = {
+    "name": "blur",
+    "within": "output",
+    "loaded": {"count": 96, "values": 768, "bytes": 1536},
+    "stored": {"count": 32, "values": 256, "bytes": 512},
+    "points": 256,
+    "realizations": 1,
+    "extents": [32, 8],
+    "parallel_loops": 0,
+    "tasks": 0,
+}
+COUNTS: dict[str, Any] = {"event": "counts", "funcs": [COUNTED_FUNC]}
 CARD: dict[str, Any] = {
     "event": "card",
     "name": "Some card",

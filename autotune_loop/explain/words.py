@@ -8,7 +8,9 @@ _KILO = 1000.0
 
 
 def time_words(time_s: float) -> str:
-    """'3.10 ms', '85.0 us'."""
+    """'1.23 s', '3.1 ms' or '85 us'."""
+    if time_s >= 1:
+        return f"{time_s:.3g} s"
     return f"{time_s * 1e3:.3g} ms" if time_s >= 1e-4 else f"{time_s * 1e6:.3g} us"
 
 

@@ -34,9 +34,9 @@ class Accesses:
         values: of a vector as many as it has lanes.
     """
 
-    count: int
-    values: int
-    bytes: int
+    count: Annotated[int, _count]
+    values: Annotated[int, _count]
+    bytes: Annotated[int, _count]
 
     @property
     def values_at_once(self) -> float:
@@ -62,15 +62,15 @@ class FuncCounts:
         tasks: of all those.
     """
 
-    name: str
-    within: str
+    name: Annotated[str, _func_or_none]
+    within: Annotated[str, _func_or_none]
     loaded: Accesses
     stored: Accesses
-    points: int
-    realizations: int
-    extents: tuple[int, ...]
-    parallel_loops: int
-    tasks: int
+    points: Annotated[int, _count]
+    realizations: Annotated[int, _count]
+    extents: Annotated[tuple[int, ...], list_of(whole_number(-(2**31), 2**31 - 1), most=_MOST_DIMENSIONS)]
+    parallel_loops: Annotated[int, _count]
+    tasks: Annotated[int, _count]
 
     @property
     def realized_points(self) -> int:
@@ -104,41 +104,10 @@ class _Buffer:
 
 
 @dataclass(frozen=True)
-class _Func:
-    name: Annotated[str, _func_or_none]
-    within: Annotated[str, _func_or_none]
-    loads: Annotated[int, _count]
-    loaded_values: Annotated[int, _count]
-    loaded_bytes: Annotated[int, _count]
-    stores: Annotated[int, _count]
-    stored_values: Annotated[int, _count]
-    stored_bytes: Annotated[int, _count]
-    points: Annotated[int, _count]
-    realizations: Annotated[int, _count]
-    extents: Annotated[tuple[int, ...], list_of(whole_number(-(2**31), 2**31 - 1), most=_MOST_DIMENSIONS)]
-    parallel_loops: Annotated[int, _count]
-    tasks: Annotated[int, _count]
-
-    @property
-    def counts(self) -> FuncCounts:
-        return FuncCounts(
-            self.name,
-            self.within,
-            Accesses(self.loads, self.loaded_values, self.loaded_bytes),
-            Accesses(self.stores, self.stored_values, self.stored_bytes),
-            self.points,
-            self.realizations,
-            self.extents,
-            self.parallel_loops,
-            self.tasks,
-        )
-
-
-@dataclass(frozen=True)
 class _Report:
     """The runner's event `counts`."""
 
-    funcs: Annotated[tuple[_Func, ...], list_of(record(_Func, passes_unknown=True), most=MOST_FUNCS)]
+    funcs: Annotated[tuple[FuncCounts, ...], list_of(record(FuncCounts, passes_unknown=True), most=MOST_FUNCS)]
 
 
 def count_accesses(
@@ -154,7 +123,10 @@ def count_accesses(
     Args:
         executable: of kernels that are built with `COUNT_FEATURES`.
     """
-    events = ask_kernel(session, executable, kernel, ("--count",), reference=reference, limit_s=limit_s, stop=stop)
+    question = ("--count",)
+    events = ask_kernel(
+        session, executable, kernel, question, "counts", reference=reference, limit_s=limit_s, stop=stop
+    )
     if isinstance(events, MeasureFailure):
         return events
     name = session.device.name
@@ -164,4 +136,4 @@ def count_accesses(
         message = f"The counts of loads and stores on {name} cannot be read."
         return MeasureFailure(kernel, name, MeasureFailureReason.BAD_REPORT, message, "")
     argument_bytes = sum(buffer.bytes for buffer in buffers if buffer is not None)
-    return KernelCounts(kernel, name, tuple(func.counts for func in report.funcs if func.name), argument_bytes)
+    return KernelCounts(kernel, name, tuple(func for func in report.funcs if func.name), argument_bytes)

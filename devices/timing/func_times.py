@@ -102,7 +102,7 @@ def time_funcs(
         executable: of kernels that are built with `PROFILE_FEATURE`.
     """
     question = ("--by-func", repr(_DURATION_S))
-    events = ask_kernel(session, executable, kernel, question, reference=reference, limit_s=limit_s, stop=stop)
+    events = ask_kernel(session, executable, kernel, question, "funcs", reference=reference, limit_s=limit_s, stop=stop)
     if isinstance(events, MeasureFailure):
         return events
     device = session.device

@@ -301,12 +301,21 @@ def ask_kernel(
     executable: str,
     kernel: str,
     question: Sequence[str],
+    answer: str,
     *,
     reference: str | None,
     limit_s: float,
     stop: StopSignal | None = None,
 ) -> list[dict[str, Any]] | MeasureFailure:
-    """Compare the kernel's output with the file `reference`, ask the runner something of it, and return its events."""
+    """Compare the kernel's output with the file `reference`, and ask the runner something of the kernel.
+
+    Args:
+        question: the runner's option.
+        answer: the event that it answers with.
+
+    Returns:
+        All events.
+    """
     arguments = session.kernel_arguments(kernel)
     if reference is not None:
         arguments += session.reference_arguments(reference)
@@ -315,7 +324,7 @@ def ask_kernel(
     except DeviceError as error:
         return device_failure(kernel, session.device.name, error, under_way=True)
     events = read_events(outcome.output)
-    if not outcome.succeeded or not any(event.get("event") == "done" for event in events):
+    if not outcome.succeeded or not any(event.get("event") == answer for event in events):
         return failure_of(session.device, kernel, outcome, events)
     return events
 

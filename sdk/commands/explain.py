@@ -40,9 +40,7 @@ def explain(
     ],
     generator: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[GENERATOR]", help="Of a .schedule.h: path.py[:name] or path.cpp[:name]."
-        ),
+        typer.Argument(metavar="[GENERATOR]", help="Of a .schedule.h: path.py[:name] or path.cpp[:name]."),
     ] = None,
     typed: Annotated[
         Mapping[str, Any],

@@ -20,11 +20,11 @@ def print_explanation(explanation: Explanation) -> None:
     one, other = explanation.explained, explanation.compared_with
     console.print(f"{one.label}, on {explanation.device}", style="bold", markup=False)
     if explanation.limit:
-        console.print(explanation.limit, highlight=False, markup=False)
+        console.print(explanation.limit, highlight=False, markup=False, soft_wrap=True)
     if explanation.changes:
         console.print(f"Against {other.label}:", markup=False)
     for text in explanation.changes:
-        console.print(f"  {text}", highlight=False, markup=False)
+        console.print(f"  {text}", highlight=False, markup=False, soft_wrap=True)
     console.print(_func_table(one))
     console.print(_whole_table(explanation))
     for schedule in explanation.schedules:

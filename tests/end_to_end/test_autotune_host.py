@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import statistics
@@ -59,18 +60,24 @@ def test_the_play_off_says_who_ships_and_is_on_record(python_run: TuneResult) ->
     assert verdict.message in benchmark and f"{len(times_ms)} processes took" in benchmark
 
 
-def test_a_report_tells_what_the_funcs_of_the_winner_take(
+def test_a_winner_is_explained_and_its_report_shows_it(
     python_run: TuneResult, settings: Settings, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
         for key, value in settings.environment.items():
             patched.setenv(key, value)
-        page = tmp_path / "report.html"
-        assert main(["report", str(python_run.run_folder), "-o", str(page), "--by-func", "--json"]) == 0
-    baseline, tuned = json.loads(capfd.readouterr().out)["funcs"]["0"]
-    assert (baseline["schedule"], tuned["schedule"]) == ("the default", "the tuned schedule")
-    assert baseline["failure"] is None and "output" in {func["name"] for func in tuned["times"]["funcs"]}
-    assert "Where the time goes" in page.read_text()
+        assert main(["explain", str(python_run.run_folder), "--json"]) == 0
+    (told,) = json.loads(capfd.readouterr().out)
+    labels = [one["label"] for one in told["schedules"]]
+    assert labels == ["the default", "your own schedule", "the tuned schedule"]
+    for one in told["schedules"]:
+        assert one["missing"] == [] and one["call_s"] > 0 and one["argument_bytes"] > 0
+        output = next(func for func in one["funcs"] if func["name"] == "output")
+        assert output["is_output"] and output["counts"]["points"] >= output["needed_points"] == 192 * 96 * 3
+    assert told["limit"] and told["limits"]["bytes_per_s"] > 1e6 and told["limits"]["operations_per_s"] > 1e6
+    page = tmp_path / "report.html"
+    assert main(["report", str(python_run.run_folder), "-o", str(page)]) == 0
+    assert told["limit"] in html.unescape(page.read_text())
 
 
 def test_every_time_is_recorded_with_what_else_the_machine_did(python_run: TuneResult) -> None:

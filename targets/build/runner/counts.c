@@ -11,10 +11,14 @@
 
 enum { MAX_FUNCS = 4096, MAX_NESTED = 1024 };
 
+struct accesses {
+    uint64_t count, values, bytes; /* a vector is one access */
+};
+
 struct func_counts {
     const char *name;
-    uint64_t loads, loaded_bytes, loaded_values; /* of anything, while it is computed; a vector is one load */
-    uint64_t stores, stored_bytes, stored_values;
+    struct accesses loaded; /* of anything, while it is computed */
+    struct accesses stored;
     uint64_t points; /* stored, whatever the elements of a tuple */
     uint64_t realizations;
     uint64_t largest_points; /* of one realization, with its extents */
@@ -52,18 +56,15 @@ static void begin_func(const char *name) {
     computed[nested++] = counts_of(name);
 }
 
-static void count_load(const struct halide_trace_event_t *event) {
-    struct func_counts *func = now_computed();
-    func->loads++;
-    func->loaded_bytes += (uint64_t)event->type.lanes * element_bytes(event->type);
-    func->loaded_values += event->type.lanes;
+static void count_access(struct accesses *accesses, const struct halide_trace_event_t *event) {
+    accesses->count++;
+    accesses->values += event->type.lanes;
+    accesses->bytes += (uint64_t)event->type.lanes * element_bytes(event->type);
 }
 
 static void count_store(const struct halide_trace_event_t *event) {
     struct func_counts *func = counts_of(event->func);
-    func->stores++;
-    func->stored_bytes += (uint64_t)event->type.lanes * element_bytes(event->type);
-    func->stored_values += event->type.lanes;
+    count_access(&func->stored, event);
     if (event->value_index == 0) func->points += event->type.lanes;
 }
 
@@ -88,7 +89,7 @@ static int32_t count_event(void *user_context, const struct halide_trace_event_t
     is_divided |= calling_thread != &this_thread;
     if (is_divided) return 1; /* it is not known any more what is computed */
     switch (event->event) {
-    case halide_trace_load: count_load(event); break;
+    case halide_trace_load: count_access(&now_computed()->loaded, event); break;
     case halide_trace_store: count_store(event); break;
     case halide_trace_begin_realization: count_realization(event); break;
     case halide_trace_produce: begin_func(event->func); break;
@@ -109,16 +110,20 @@ static int count_tasks(void *user_context, halide_task_t task, int min, int size
     return code;
 }
 
+static void report_accesses_of(const char *key, const struct accesses *accesses) {
+    event_open(key, '{');
+    event_unsigned("count", accesses->count);
+    event_unsigned("values", accesses->values);
+    event_unsigned("bytes", accesses->bytes);
+    event_close('}');
+}
+
 static void report_func(const struct func_counts *func) {
     event_open(NULL, '{');
     event_string("name", func->name);
     event_string("within", func->within ? func->within : "");
-    event_unsigned("loads", func->loads);
-    event_unsigned("loaded_bytes", func->loaded_bytes);
-    event_unsigned("loaded_values", func->loaded_values);
-    event_unsigned("stores", func->stores);
-    event_unsigned("stored_bytes", func->stored_bytes);
-    event_unsigned("stored_values", func->stored_values);
+    report_accesses_of("loaded", &func->loaded);
+    report_accesses_of("stored", &func->stored);
     event_unsigned("points", func->points);
     event_unsigned("realizations", func->realizations);
     event_open("extents", '[');

@@ -54,10 +54,10 @@
  *               (a task waited for a core); hz and max_hz of a core; hottest_c if that is below 90 %. null if unknown
  *     funcs     with --by-func: calls, looks (of the profiler), call_s, and of each Func in `funcs` name, call_s, threads (that
  *               were active while it was computed, on average), peak_bytes, stack_bytes, allocations (of a call)
- *     counts    with --count: of each Func in `funcs` name, within (the Func that it is computed in, or ""); while it is
- *               computed, loads (a vector is one), loaded_values and loaded_bytes; stores, stored_values and stored_bytes of it;
- *               points (stored, whatever the elements of a tuple), realizations, extents (of the largest one), and of its own
- *               loops parallel_loops (how often one began) and tasks (of all of them)
+ *     counts    with --count: of each Func in `funcs` name, within (the Func that it is computed in, or ""), loaded (of
+ *               anything, while it is computed) and stored, each with count (a vector is one), values and bytes; points
+ *               (stored, whatever the elements of a tuple), realizations, extents (of the largest one), and of its own loops
+ *               parallel_loops (how often one began) and tasks (of all of them)
  *     busiest   with --neighbours: pid, name, is_own_users (of who asks), busy_s; none if nobody else computes
  *     error     kind (usage, halide, threads, gpu, memory, io, reference, wrong_output, overrun), message
  *     done
