@@ -60,11 +60,7 @@ class RunOfPipeline:
     @property
     def by_device(self) -> dict[str, tuple[int, float]]:
         """Device → how many schedules it timed, and the fastest of them in milliseconds."""
-        rows: dict[str, tuple[int, float]] = {}
-        for sample in self.task.samples:
-            count, best_ms = rows.get(sample.device, (0, sample.median_ms))
-            rows[sample.device] = (count + 1, min(best_ms, sample.median_ms))
-        return rows
+        return self.task.by_device
 
     @property
     def found_by(self) -> str:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from halide_autotune.autotune_loop.report.comparison import Comparison
 from halide_autotune.autotune_loop.report.html_page import render_page
-from halide_autotune.autotune_loop.report.run_figures import draw_steps, make_figure
+from halide_autotune.autotune_loop.report.plot import Plot, draw_steps, make_figure
 from halide_autotune.devices.device import Clock
-
-if TYPE_CHECKING:
-    from bokeh.plotting import figure as Figure
 
 
 def print_comparison(comparisons: Sequence[Comparison]) -> str:
@@ -20,12 +16,11 @@ def print_comparison(comparisons: Sequence[Comparison]) -> str:
     return render_page("comparison_page.html", plots, comparisons=comparisons, clock_words=Clock.words_of)
 
 
-def curves(comparison: Comparison) -> Figure:
+def curves(comparison: Comparison) -> Plot:
     """The best so far of each run against minutes since its start."""
-    plot = make_figure(
-        "Best so far",
+    figure = make_figure(
         "minutes since the start",
-        "time of a schedule (ms)",
+        "time (ms)",
         y_axis_type="log",
         tooltips=[("run", "$name"), ("time", "@y{0.0000} ms"), ("after", "@x{0.0} min")],
     )
@@ -33,5 +28,6 @@ def curves(comparison: Comparison) -> Figure:
     for one in comparison.runs:
         points = [*one.curve, (one.run.duration_s, one.curve[-1][1])]
         lines[one.label] = [(at_s / 60, time_ms) for at_s, time_ms in points]
-    draw_steps(plot, lines)
-    return plot
+    draw_steps(figure, lines)
+    words = "; ".join(f"{label}: {line[0][1]:.4g} to {line[-1][1]:.4g} ms" for label, line in lines.items())
+    return Plot("Best so far, of each run", f"{words}.", figure)

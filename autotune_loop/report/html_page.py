@@ -5,29 +5,42 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-# Bokeh's figures, as they come; it has no type information.
-Figures = Mapping[str, object]
+from halide_autotune.autotune_loop.report.plot import Plot
 
 
-def render_page(template: str, plots: Figures, **values: object) -> str:
+def render_page(template: str, plots: Mapping[str, Plot], **values: object) -> str:
     """Fill in a template of this folder.
 
     Args:
-        plots: the id of an element → the figure that is drawn there; the template has them as `plots_json`.
-        values: what else it has.
+        plots: the id of an element → what is drawn there.
+        values: what else the template has.
     """
     from bokeh.embed import json_item
     from bokeh.resources import INLINE
-    from jinja2 import Environment, PackageLoader, select_autoescape
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
-        loader=PackageLoader("halide_autotune.autotune_loop.report", ""), autoescape=select_autoescape(default=True)
+        loader=PackageLoader("halide_autotune.autotune_loop.report", ""),
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    environment.filters["ms"] = _digits
+    figures = {name: json_item(plot.figure) for name, plot in plots.items() if plot.figure is not None}
     return environment.get_template(template).render(
-        bokeh_script=INLINE.js_raw[0] if INLINE.js_raw else "",
-        plots_json=script_json({name: json_item(figure) for name, figure in plots.items()}),
+        bokeh_script=INLINE.js_raw[0] if figures and INLINE.js_raw else "",
+        plots=plots,
+        plots_json=script_json(figures),
         **values,
     )
+
+
+def _digits(time_ms: float | None) -> str:
+    """Four digits, as in a terminal."""
+    if time_ms is None:
+        return "–"
+    return f"{time_ms:.0f}" if time_ms >= 1e3 else f"{time_ms:#.4g}".rstrip(".")
 
 
 def script_json(value: object) -> str:

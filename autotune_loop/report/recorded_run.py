@@ -103,6 +103,15 @@ class TaskSamples:
         """The default schedule, if it was timed."""
         return next((sample for sample in self.samples if sample.candidate.is_default), None)
 
+    @property
+    def by_device(self) -> dict[str, tuple[int, float]]:
+        """Device → how many of them it timed, and the fastest of these in milliseconds."""
+        rows: dict[str, tuple[int, float]] = {}
+        for sample in self.samples:
+            count, best_ms = rows.get(sample.device, (0, sample.median_ms))
+            rows[sample.device] = (count + 1, min(best_ms, sample.median_ms))
+        return rows
+
 
 @dataclass(frozen=True)
 class RecordedRun:

@@ -1,10 +1,9 @@
-"""The plots of a run, as Bokeh figures."""
+"""The plots of a run."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,37 +11,43 @@ from halide_autotune.autotune_loop.candidate import Measured, found_by
 from halide_autotune.autotune_loop.cost_model.ranking import spearman
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.parameters.tuned_parameter import TunedParameter
+from halide_autotune.autotune_loop.report.plot import (
+    BEST_COLOUR,
+    SAMPLE_COLOUR,
+    Plot,
+    draw_steps,
+    line_styles,
+    make_figure,
+    place_legend,
+)
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
 
-if TYPE_CHECKING:
-    from bokeh.plotting import figure as Figure
-
-_HEIGHT_PX = 320
-_LINE_COLOURS = ("#444444", "#b8860b", "#7b3294", "#008080", "#a0522d")
-_BEST_COLOUR = "#1b7837"
-_SAMPLE_COLOUR = "#8fb8de"
 _FEWEST_FOR_A_CORRELATION = 4
+# Beyond this many, words name the first and the last alone.
+_MOST_IN_WORDS = 8
 
 
-def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], start_unix_s: float | None) -> Figure:
-    """Every sample and the best so far, against the number of samples or against minutes since the start.
+def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], start_unix_s: float | None) -> Plot:
+    """Every schedule and the best so far, against the number of schedules or against minutes since the start.
 
     Args:
         samples: of one argument set, in the order of timing.
-        lines_ms: times to compare with, by name: the default schedule, a schedule by hand, the incumbent.
-        start_unix_s: when the run started; None plots against the number of samples.
+        lines_ms: times to compare with, by name: the default, a schedule by hand, the incumbent.
+        start_unix_s: when the run started; None plots against the number of schedules.
     """
     from bokeh.models import HoverTool
 
-    if start_unix_s is None:
-        title, x_label, xs = "samples", "schedules timed", [float(n) for n in range(1, len(samples) + 1)]
-    else:
-        title, x_label, xs = "time", "minutes since the start", [(s.at_unix_s - start_unix_s) / 60 for s in samples]
     best_ms = list(itertools.accumulate((s.median_ms for s in samples), min))
-    plot = make_figure(
-        f"Best so far against {title}",
+    last = best_ms.index(best_ms[-1])
+    if start_unix_s is None:
+        against, x_label, xs = "schedules timed", "schedules timed", [float(n) for n in range(1, len(samples) + 1)]
+        reached = f"reached with schedule {last + 1} of {len(samples)}"
+    else:
+        against, x_label, xs = "time", "minutes since the start", [(s.at_unix_s - start_unix_s) / 60 for s in samples]
+        reached = f"reached after {xs[last]:.1f} minutes"
+    figure = make_figure(
         x_label,
-        "time of a schedule (ms)",
+        "time (ms)",
         y_axis_type="log",
         tooltips=[("schedule", "@sample"), ("time", "@y{0.0000} ms"), ("found by", "@origin")],
     )
@@ -52,27 +57,28 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
         "sample": [s.candidate.sample for s in samples],
         "origin": [found_by(s.candidate.point) for s in samples],
     }
-    dots = plot.scatter("x", "y", source=data, size=4, color=_SAMPLE_COLOUR, alpha=0.8, legend_label="samples")
-    plot.select_one(HoverTool).renderers = [dots]
-    plot.step(xs, best_ms, mode="after", line_width=2.5, color=_BEST_COLOUR, legend_label="best so far")
-    ends = [xs[0], xs[-1]] if xs else []
-    for (name, time_ms), colour in zip(lines_ms.items(), itertools.cycle(_LINE_COLOURS), strict=False):
-        plot.line(ends, [time_ms] * len(ends), line_dash="dashed", line_width=2, color=colour, legend_label=name)
-    plot.legend.location = "top_right"
-    plot.legend.click_policy = "hide"
-    return plot
+    dots = figure.scatter("x", "y", source=data, size=4, color=SAMPLE_COLOUR, alpha=0.8, legend_label="each schedule")
+    figure.select_one(HoverTool).renderers = [dots]
+    figure.step(xs, best_ms, mode="after", line_width=2.5, color=BEST_COLOUR, legend_label="best so far")
+    ends = [xs[0], xs[-1]]
+    dashed = itertools.islice(line_styles(), 1, None)  # the best so far is the solid line
+    for (name, time_ms), (colour, dash) in zip(lines_ms.items(), dashed, strict=False):
+        figure.line(ends, [time_ms] * 2, line_dash=dash, line_width=2, color=colour, legend_label=name)
+    place_legend(figure)
+    lines = "".join(f"; {name} {time_ms:.4g} ms" for name, time_ms in lines_ms.items())
+    words = f"From {best_ms[0]:.4g} ms to {best_ms[-1]:.4g} ms, {reached}{lines}."
+    return Plot(f"Best so far, against {against}", words, figure)
 
 
-def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Figure:
+def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Plot:
     """The best so far of each way of finding schedules, against minutes since the start.
 
     Args:
         samples: of one argument set, in the order of timing.
     """
-    plot = make_figure(
-        "Best so far, by what found it",
+    figure = make_figure(
         "minutes since the start",
-        "time of a schedule (ms)",
+        "time (ms)",
         y_axis_type="log",
         tooltips=[("found by", "$name"), ("time", "@y{0.0000} ms")],
     )
@@ -85,23 +91,12 @@ def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Figur
         best_ms = list(itertools.accumulate((s.median_ms for s in found), min))
         xs = [(s.at_unix_s - start_unix_s) / 60 for s in found]
         lines[origin] = list(zip([*xs, end], [*best_ms, best_ms[-1]], strict=True))
-    draw_steps(plot, lines)
-    return plot
+    draw_steps(figure, lines)
+    words = _listed([f"{origin} {line[-1][1]:.4g} ms" for origin, line in lines.items()])
+    return Plot("Best so far, by what found it", f"The fastest of each: {words}.", figure)
 
 
-def draw_steps(plot: Figure, lines: Mapping[str, Sequence[tuple[float, float]]]) -> None:
-    """Draw what stays as it is from each point to the next.
-
-    Args:
-        lines: name → points.
-    """
-    for (name, points), colour in zip(lines.items(), itertools.cycle(_LINE_COLOURS), strict=False):
-        xs, ys = zip(*points, strict=True)
-        plot.step(list(xs), list(ys), mode="after", line_width=2, color=colour, legend_label=name, name=name)
-    plot.legend.click_policy = "hide"
-
-
-def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -> Figure:
+def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -> Plot:
     """The time of every set against its value of one parameter, and the fastest of each value.
 
     Args:
@@ -111,13 +106,12 @@ def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -
 
     values = list(parameter.values)
     values += sorted({s.candidate.parameters[parameter.name] for s in samples} - set(values))  # the default's
-    plot = make_figure(
-        f"Time against {parameter.name}, with the fastest of each value",
+    figure = make_figure(
         parameter.name,
-        "time of a set (ms)",
+        "time (ms)",
         x_range=values,
         y_axis_type="log",
-        tooltips=[("set", "@set"), ("time", "@y{0.0000} ms")],
+        tooltips=[("parameter set", "@set"), ("time", "@y{0.0000} ms")],
     )
     fastest_ms: dict[str, float] = {}
     for sample in samples:
@@ -128,22 +122,25 @@ def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -
         "y": [s.median_ms for s in samples],
         "set": [set_text(s.candidate.parameters) for s in samples],
     }
-    dots = plot.scatter("x", "y", source=data, size=5, color=_SAMPLE_COLOUR, alpha=0.8)
-    plot.select_one(HoverTool).renderers = [dots]
+    dots = figure.scatter("x", "y", source=data, size=5, color=SAMPLE_COLOUR, alpha=0.8)
+    figure.select_one(HoverTool).renderers = [dots]
     known = [value for value in values if value in fastest_ms]
     best_ms = [fastest_ms[value] for value in known]
-    plot.line(known, best_ms, line_width=2, color=_BEST_COLOUR)
-    plot.scatter(known, best_ms, size=7, color=_BEST_COLOUR)
-    return plot
+    figure.line(known, best_ms, line_width=2, color=BEST_COLOUR)
+    figure.scatter(known, best_ms, size=7, color=BEST_COLOUR)
+    words = _listed([f"{value}: {fastest_ms[value]:.4g} ms" for value in known])
+    return Plot(f"Time against {parameter.name}", f"The line is the fastest of each value. {words}.", figure)
 
 
-def predicted_against_measured(samples: Sequence[Measured]) -> Figure:
+def predicted_against_measured(samples: Sequence[Measured]) -> Plot:
     """Predictions against measurements; coloured by round."""
     from bokeh.transform import linear_cmap
 
+    title = "Predicted against measured"
     known = [s for s in samples if (s.candidate.predicted_ms or 0) > 0]
-    plot = make_figure(
-        "Predicted against measured",
+    if not known:
+        return Plot(title, "No plot: the cost model has predicted no schedule that was timed.")
+    figure = make_figure(
         "measured (ms)",
         "predicted (ms)",
         x_axis_type="log",
@@ -156,23 +153,30 @@ def predicted_against_measured(samples: Sequence[Measured]) -> Figure:
         "round": [s.candidate.round_index for s in known],
         "sample": [s.candidate.sample for s in known],
     }
-    rounds = [s.candidate.round_index for s in known] or [0]
-    colours = linear_cmap("round", "Viridis256", min(rounds), max(max(rounds), min(rounds) + 1))
-    plot.scatter("x", "y", source=data, size=5, color=colours, alpha=0.8)
-    return plot
+    rounds = data["round"]
+    colours = linear_cmap("round", _middle_of_viridis(), min(rounds), max(max(rounds), min(rounds) + 1))
+    figure.scatter("x", "y", source=data, size=5, color=colours, alpha=0.8)
+    rho = _correlation(known)
+    told = "" if rho is None else f"; rank correlation (Spearman's ρ) {rho:.2f}"
+    return Plot(title, f"{len(known)} schedules{told}. Later rounds are lighter.", figure)
 
 
-def rank_correlation(samples: Sequence[Measured]) -> Figure:
+def rank_correlation(samples: Sequence[Measured]) -> Plot:
     """Spearman's rank correlation of prediction and measurement within each round."""
+    from bokeh.models import Range1d
+
+    title = "Rank correlation of a round's predictions"
     by_round = correlation_by_round(samples)
-    plot = make_figure(
-        "Rank correlation of a round's predictions", "round", "Spearman's ρ", tooltips=[("ρ", "@y{0.00}")]
+    if not by_round:
+        return Plot(title, f"No plot: no round has {_FEWEST_FOR_A_CORRELATION} schedules with a prediction.")
+    figure = make_figure(
+        "round", "rank correlation (Spearman's ρ)", tooltips=[("ρ", "@y{0.00}")], y_range=Range1d(-1.05, 1.05)
     )
     xs, ys = list(by_round), list(by_round.values())
-    plot.line(xs, ys, line_width=2, color=_BEST_COLOUR)
-    plot.scatter(xs, ys, size=7, color=_BEST_COLOUR)
-    plot.y_range.start, plot.y_range.end = -1.05, 1.05
-    return plot
+    figure.line(xs, ys, line_width=2, color=BEST_COLOUR)
+    figure.scatter(xs, ys, size=7, color=BEST_COLOUR)
+    figure.xaxis.ticker.min_interval = 1  # rounds are whole
+    return Plot(title, _listed([f"round {index}: {rho:.2f}" for index, rho in by_round.items()]) + ".", figure)
 
 
 def correlation_by_round(samples: Sequence[Measured]) -> dict[int, float]:
@@ -182,69 +186,53 @@ def correlation_by_round(samples: Sequence[Measured]) -> dict[int, float]:
         if sample.candidate.predicted_ms is not None:
             by_round.setdefault(sample.candidate.round_index, []).append(sample)
     found = {
-        index: spearman(np.array([s.candidate.predicted_ms for s in members]), np.array([s.median_ms for s in members]))
+        index: _correlation(members)
         for index, members in sorted(by_round.items())
         if len(members) >= _FEWEST_FOR_A_CORRELATION
     }
     return {index: value for index, value in found.items() if value is not None}
 
 
-def device_health(run: RecordedRun) -> list[Figure]:
-    """The canary and the temperature of every device during the run; empty without readings."""
-    canaries: dict[str, list[tuple[float, float]]] = {}
+def _correlation(samples: Sequence[Measured]) -> float | None:
+    return spearman(np.array([s.candidate.predicted_ms for s in samples]), np.array([s.median_ms for s in samples]))
+
+
+def device_health(run: RecordedRun) -> list[Plot]:
+    """The canary and the temperature of every device during the run; says so where there are no readings."""
+    canaries_ms: dict[str, list[tuple[float, float]]] = {}
     for sample in run.samples:
         if sample.canary_s:
-            canaries.setdefault(sample.device, []).append(
+            canaries_ms.setdefault(sample.device, []).append(
                 ((sample.at_unix_s - run.start_unix_s) / 60, min(sample.canary_s) * 1e3)
             )
-    temperatures: dict[str, list[tuple[float, float]]] = {}
+    temperatures_c: dict[str, list[tuple[float, float]]] = {}
     for reading in run.readings:
-        temperatures.setdefault(reading.device, []).append((reading.elapsed_s / 60, reading.hottest_c))
-    plots = []
-    for title, label, points in (
-        ("Canary: a fixed computation timed beside each schedule", "time (ms)", canaries),
-        ("Temperature", "hottest sensor (°C)", temperatures),
-    ):
-        if points:
-            plots.append(_lines_by_device(title, label, points))
-    return plots
+        temperatures_c.setdefault(reading.device, []).append((reading.elapsed_s / 60, reading.hottest_c))
+    return [
+        _lines_by_device("Canary: a fixed computation timed beside each schedule", "ms", canaries_ms),
+        _lines_by_device("Temperature of the hottest sensor", "°C", temperatures_c),
+    ]
 
 
-def _lines_by_device(title: str, label: str, points: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    plot = make_figure(title, "minutes since the start", label, tooltips=[("device", "$name"), ("value", "@y")])
-    for (device, places), colour in zip(points.items(), itertools.cycle(_LINE_COLOURS), strict=False):
+def _lines_by_device(title: str, unit: str, points: Mapping[str, Sequence[tuple[float, float]]]) -> Plot:
+    if not points:
+        return Plot(title, "No plot: no device has told it.")
+    figure = make_figure("minutes since the start", unit, tooltips=[("device", "$name"), (unit, "@y")])
+    told = []
+    for (device, places), (colour, dash) in zip(points.items(), line_styles(), strict=False):
         xs, ys = zip(*places, strict=True)
-        plot.line(list(xs), list(ys), color=colour, line_width=1.5, legend_label=device, name=device)
-    plot.legend.click_policy = "hide"
-    return plot
+        figure.line(list(xs), list(ys), color=colour, line_dash=dash, line_width=1.5, legend_label=device, name=device)
+        told.append(f"{device}: {min(ys):.4g} to {max(ys):.4g} {unit}")
+    place_legend(figure)
+    return Plot(title, _listed(told) + ".", figure)
 
 
-def make_figure(
-    title: str,
-    x_label: str,
-    y_label: str,
-    *,
-    tooltips: Sequence[tuple[str, str]],
-    **options: Any,
-) -> Figure:
-    """An empty plot as all of them look.
+def _middle_of_viridis() -> list[str]:
+    """Without the ends, which the dark and the light page would swallow."""
+    from bokeh.palettes import Viridis256
 
-    Args:
-        tooltips: what is shown of a point, as Bokeh has it.
-        options: further ones of Bokeh's `figure`.
-    """
-    from bokeh.models import HoverTool
-    from bokeh.plotting import figure
+    return list(Viridis256[80:165])
 
-    plot = figure(
-        title=title,
-        height=_HEIGHT_PX,
-        sizing_mode="stretch_width",
-        tools="pan,wheel_zoom,box_zoom,reset,save",
-        x_axis_label=x_label,
-        y_axis_label=y_label,
-        **options,
-    )
-    plot.add_tools(HoverTool(tooltips=list(tooltips)))
-    plot.toolbar.logo = None
-    return plot
+
+def _listed(texts: Sequence[str]) -> str:
+    return "; ".join(texts if len(texts) <= _MOST_IN_WORDS else (texts[0], "…", texts[-1]))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from halide_autotune.autotune_loop.candidate import Measured, found_by
-from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule, func_tables
+from halide_autotune.autotune_loop.measure.func_comparison import FuncTable, ProfiledSchedule, func_tables
 from halide_autotune.autotune_loop.parameters.space import set_text
-from halide_autotune.autotune_loop.report.found_by import ancestors, techniques
+from halide_autotune.autotune_loop.report.found_by import Ancestor, TechniqueRow, ancestors, techniques
 from halide_autotune.autotune_loop.report.html_page import render_page, script_json
 from halide_autotune.autotune_loop.report.loops_text import shown_loops
-from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
+from halide_autotune.autotune_loop.report.plot import Plot
+from halide_autotune.autotune_loop.report.recorded_run import PublishedHeader, RecordedRun, TaskSamples
 from halide_autotune.autotune_loop.report.run_figures import (
     best_by_technique,
     best_so_far,
@@ -23,14 +20,14 @@ from halide_autotune.autotune_loop.report.run_figures import (
     rank_correlation,
     times_by_parameter,
 )
-from halide_autotune.autotune_loop.specification.tuning_task import generator_names, sample_file_name
-from halide_autotune.autotune_loop.store.published import OWN, timings_text, words_for
+from halide_autotune.autotune_loop.report.schedule_table import COLUMNS, header_text, packed_texts, schedule_rows
+from halide_autotune.autotune_loop.specification.tuning_task import generator_names, published_paths
+from halide_autotune.autotune_loop.store.published import timings_text, words_for
 
-# The page stays below 5 MB: beyond this size the slowest schedules have no text.
-_SCHEDULE_TEXTS_BYTES = 1_500_000
-_LARGEST_HEADER_BYTES = 1_000_000
 # In the text of a header, and not in that of tuned parameters.
 _APPLY = "inline void apply_schedule_"
+# Rows that are there without JavaScript, too.
+_ROWS_WITHOUT_SCRIPT = 50
 
 
 @dataclass(frozen=True)
@@ -48,46 +45,49 @@ class PageOptions:
     funcs: Mapping[int, Sequence[ProfiledSchedule]] = field(default_factory=dict)
 
 
-def print_page(run: RecordedRun, options: PageOptions) -> str:
-    """The page, with every script and style inside it."""
-    plots: dict[str, object] = {}
-    sections = []
+@dataclass(frozen=True)
+class _ArgumentSet:
+    """What the page shows of an argument set.
+
+    Attributes:
+        title: of its section.
+        header: None if nothing that the run has published is there.
+        file: the name of the header's file.
+        plots: the ids of its plots.
+        tuned_loops, default_loops: loops, or values of parameters; empty if there is no such schedule.
+    """
+
+    title: str
+    task: TaskSamples
+    header: PublishedHeader | None
+    file: str
+    plots: Sequence[str]
+    ancestors: Sequence[Ancestor]
+    techniques: Sequence[TechniqueRow]
+    funcs: Sequence[FuncTable]
+    tuned_loops: str
+    default_loops: str
+
+    @property
+    def fastest_from(self) -> str:
+        """What the time of the fastest in the rounds is."""
+        return timings_text(self.task.fastest.processes)
+
+
+def print_page(run: RecordedRun, options: PageOptions, commands: Mapping[str, str] | None = None) -> str:
+    """The page, with every script and style inside it.
+
+    Args:
+        commands: what may be typed next, by what it is for.
+    """
+    plots: dict[str, Plot] = {}
+    sets = []
     for task in run.tasks:
-        lines_ms = dict(options.lines_ms)
-        if task.default is not None:
-            lines_ms = {"default schedule": task.default.median_ms, **lines_ms}
-        header = run.headers.get(task.task_index)
-        if header is not None and header.published.own is not None:
-            lines_ms = {words_for(OWN): header.published.own.median_ms, **lines_ms}
-        figures = [
-            best_so_far(task.samples, lines_ms, None),
-            best_so_far(task.samples, lines_ms, run.start_unix_s),
-            *([best_by_technique(task.samples, run.start_unix_s)] if len(techniques(task.samples)) > 1 else []),
-            predicted_against_measured(task.samples),
-            rank_correlation(task.samples),
-        ]
-        space = run.record.spec.tasks[task.task_index].space
-        if space is not None:
-            figures = [*(times_by_parameter(task.samples, each) for each in space.parameters), *figures]
-        names = [f"plot-{task.task_index}-{number}" for number in range(len(figures))]
-        plots |= dict(zip(names, figures, strict=True))
-        sections.append(
-            {
-                "task": task,
-                "published": None if header is None else header.published,
-                "size_schedules": () if header is None else header.size_schedules,
-                "fastest_from": timings_text(task.fastest.processes),
-                "plots": names,
-                "ancestors": () if header is None else ancestors(task.samples, header.published.symbol),
-                "techniques": techniques(task.samples),
-                "published_loops": "" if header is None else _shown(header.text, header.published.parameters),
-                "funcs": func_tables(options.funcs.get(task.task_index, ())),
-                "default_loops": ""
-                if task.default is None
-                else _shown(_header_text(run, task.default), task.default.candidate.parameters),
-            }
-        )
-    health = {f"plot-health-{number}": figure for number, figure in enumerate(device_health(run))}
+        drawn = {f"plot-{task.task_index}-{number}": plot for number, plot in enumerate(_plots(run, task, options))}
+        plots |= drawn
+        sets.append(_argument_set(run, task, options, list(drawn)))
+    health = {f"plot-health-{number}": plot for number, plot in enumerate(device_health(run))}
+    rows = schedule_rows(run)
     return render_page(
         "run_page.html",
         plots | health,
@@ -95,47 +95,50 @@ def print_page(run: RecordedRun, options: PageOptions) -> str:
         words_for=words_for,
         generators=generator_names(run.record.spec.tasks),
         options=options,
-        sections=sections,
+        sets=sets,
+        commands=commands or {},
         health_plots=list(health),
-        samples_json=script_json(_table(run)),
-        schedules=_packed_schedules(run),
+        columns=COLUMNS,
+        first_rows=rows[:_ROWS_WITHOUT_SCRIPT],
+        samples_json=script_json(rows),
+        schedules=packed_texts(run),
     )
 
 
-def _table(run: RecordedRun) -> list[list[object]]:
-    """Rows of the page's table of schedules, fastest first within an argument set."""
+def _argument_set(run: RecordedRun, task: TaskSamples, options: PageOptions, plots: Sequence[str]) -> _ArgumentSet:
+    header = run.headers.get(task.task_index)
+    tasks, default = run.record.spec.tasks, task.default
+    several = f"Argument set {task.task_index + 1}: {set_text(tasks[task.task_index].parameters) or 'the defaults'}"
+    return _ArgumentSet(
+        title=several if len(tasks) > 1 else "Result",
+        task=task,
+        header=header,
+        file=published_paths(run.folder / "samples", tasks)[task.task_index].name,
+        plots=plots,
+        ancestors=() if header is None else ancestors(task.samples, header.published.symbol),
+        techniques=techniques(task.samples),
+        funcs=func_tables(options.funcs.get(task.task_index, ())),
+        tuned_loops="" if header is None else _shown(header.text, header.published.parameters),
+        default_loops="" if default is None else _shown(header_text(run, default), default.candidate.parameters),
+    )
+
+
+def _plots(run: RecordedRun, task: TaskSamples, options: PageOptions) -> list[Plot]:
+    lines_ms = dict(options.lines_ms)
+    if task.default is not None:
+        lines_ms = {"default": task.default.median_ms, **lines_ms}
+    header = run.headers.get(task.task_index)
+    if header is not None and header.published.own is not None:
+        lines_ms = {"your own": header.published.own.median_ms, **lines_ms}
+    space = run.record.spec.tasks[task.task_index].space
     return [
-        [
-            (one := measured.candidate).sample,
-            one.task_index,
-            round(measured.median_ms, 6),
-            measured.processes,
-            round(100 * measured.spread_ms / measured.median_ms, 1),
-            None if one.predicted_ms is None else round(one.predicted_ms, 6),
-            found_by(one.point) + (" (default)" if one.is_default else ""),
-            measured.device,
-            round(measured.at_unix_s - run.start_unix_s, 1),
-        ]
-        for measured in _fastest_first(run)
+        *(times_by_parameter(task.samples, each) for each in (() if space is None else space.parameters)),
+        best_so_far(task.samples, lines_ms, None),
+        best_so_far(task.samples, lines_ms, run.start_unix_s),
+        *([best_by_technique(task.samples, run.start_unix_s)] if len(techniques(task.samples)) > 1 else []),
+        predicted_against_measured(task.samples),
+        rank_correlation(task.samples),
     ]
-
-
-def _fastest_first(run: RecordedRun) -> list[Measured]:
-    return sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))
-
-
-def _header_text(run: RecordedRun, sample: Measured) -> str:
-    """A schedule's header; empty if the run no longer has it."""
-    name = sample_file_name(run.record.spec.tasks)
-    paths = [run.folder / "samples" / sample.candidate.sample / f"{name}.schedule.h"]
-    paths += sorted(paths[0].parent.glob("*.schedule.h"))
-    for path in paths:
-        try:
-            if path.stat().st_size <= _LARGEST_HEADER_BYTES:
-                return path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-    return ""
 
 
 def _shown(text: str, parameters: Mapping[str, str]) -> str:
@@ -146,26 +149,3 @@ def _shown(text: str, parameters: Mapping[str, str]) -> str:
 
 def _loops(text: str) -> str:
     return shown_loops(text) if text else "The run no longer has this schedule's header."
-
-
-def _packed_schedules(run: RecordedRun) -> str:
-    """The directives of every schedule in the table's order, as deflated JSON in base64.
-
-    They are similar, so that thousands fit; texts beyond the limit are empty.
-    """
-    texts = [
-        "\n".join(filter(None, (set_text(sample.candidate.parameters), _directives(_header_text(run, sample)))))
-        for sample in _fastest_first(run)
-    ]
-    while True:
-        packed = zlib.compress(json.dumps(texts, ensure_ascii=False).encode(), 9)
-        if len(packed) <= _SCHEDULE_TEXTS_BYTES or not any(texts):
-            return base64.b64encode(packed).decode()
-        kept = sum(1 for text in texts if text) // 2
-        texts = [*texts[:kept], *[""] * (len(texts) - kept)]
-
-
-def _directives(header: str) -> str:
-    """The lines between the braces of apply_schedule."""
-    inside = header.partition("{")[2].rpartition("}")[0]
-    return "\n".join(line.strip() for line in inside.splitlines() if line.strip())

@@ -13,6 +13,7 @@ from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSo
 from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
 from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.project.next_commands import next_commands
 from halide_autotune.sdk.project.preparation import open_workbench
 from halide_autotune.sdk.select.trial_place import open_trial_place
 from halide_autotune.sdk.settings import Settings, read_settings
@@ -68,7 +69,7 @@ def run_func_times(
 
 def write_report(run: RecordedRun, output: str | Path | None, options: PageOptions) -> Path:
     """As `report`, of a run that has been read."""
-    page = print_page(run, options)
+    page = print_page(run, options, next_commands(run))
     path = run.folder / "report.html" if output is None else Path(output)
     with os_error_as(RunFolderError, f"{path} cannot be written", next_step="Choose another file with --output."):
         write_atomically(path, page.encode())

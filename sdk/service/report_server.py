@@ -9,6 +9,7 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run, run_version
 from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
+from halide_autotune.sdk.project.next_commands import next_commands
 from halide_autotune.targets.errors import RunFolderError, UsageError, os_error_as
 
 
@@ -46,7 +47,8 @@ class ReportServer(http.server.ThreadingHTTPServer):
         with self._lock:
             version = run_version(self.folder)
             if version != self._page[0]:
-                self._page = (version, print_page(read_recorded_run(self.folder), self._options).encode())
+                run = read_recorded_run(self.folder)
+                self._page = (version, print_page(run, self._options, next_commands(run)).encode())
             return self._page[1]
 
 

@@ -1,0 +1,112 @@
+"""Command lines to type next: what uses a winner, decides about it again, ships it, or goes on with its run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, published_paths
+from halide_autotune.sdk.display.display import RESUME_IT
+from halide_autotune.sdk.output import shown_path
+from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
+from halide_autotune.targets.values.options import differing_options, value_at, words_of
+
+
+def next_commands(run: RecordedRun) -> dict[str, str]:
+    """What to type next about a recorded run, by what it is for; the names are those of the end of a run."""
+    spec, folder = run.record.spec, shown_path(run.folder)
+    devices = replace(spec.options.devices, target=spec.options.devices.target or spec.profile.name)
+    lines: dict[str, str] = {}
+    for index, path in enumerate(published_paths(run.folder / "samples", spec.tasks)):
+        header = run.headers.get(index)
+        if header is None:
+            continue
+        task, which = spec.tasks[index], "it" if len(spec.tasks) == 1 else f"set {index + 1}"
+        tuned = header.published.parameters
+        is_own = path.suffix != ".h"
+        schedule = OWN_SCHEDULE if is_own else shown_path(path)
+        lines[f"use {which}"] = build_line(task, schedule, tuned, devices)
+        if not is_own:
+            against = _to_beat(task, spec.profile.autoscheduler.name)
+            lines[f"time {which} in turns"] = _play_off_line(task, against, schedule, tuned, devices)
+    if run.headers:
+        confirmed = all(header.published.confirmed for header in run.headers.values())
+        lines["ship it"] = command_line("ship", folder, "-o", "schedules", *([] if confirmed else ["--play-off"]))
+        if any(not header.published.parameters for header in run.headers.values()):
+            lines["see where the time goes"] = command_line("report", folder, "--by-func")
+    if run.samples:
+        lines["replay it"] = command_line("autotune", "--replay", folder)
+        done = 1 + max(sample.candidate.round_index for sample in run.samples)
+        lines[RESUME_IT] = resume_line(folder, done, spec.options.limits.rounds)
+    return lines
+
+
+def build_line(task: TuningTask, schedule: str, tuned: Mapping[str, str], devices: DeviceOptions) -> str:
+    """`sdk build` with a winner.
+
+    Args:
+        schedule: its header; `own` where parameters were tuned.
+        tuned: values of the tuned parameters.
+        devices: with the target.
+    """
+    words = [*_generator_words(task, tuned, devices)]
+    if task.function_name != task.generator_name:
+        words += ["--function-name", task.function_name]
+    if devices.target_features:
+        words += ["--target-features", ",".join(devices.target_features)]
+    if devices.hexagon_sdk_root is not None:
+        words += ["--hexagon-sdk-root", str(devices.hexagon_sdk_root)]
+    return command_line("build", *words, "--schedule", schedule)
+
+
+def resume_line(folder: str, rounds_done: int, rounds: int) -> str:
+    """The run again; one that has begun its last round continues only with more rounds."""
+    more = ["--num-batches", str(2 * rounds)] if rounds_done >= rounds else []
+    return command_line("autotune", "--resume", folder, *more)
+
+
+def command_line(*words: str) -> str:
+    """A command for a shell."""
+    return shlex.join(["sdk", *words])
+
+
+def _play_off_line(
+    task: TuningTask, against: str, schedule: str, tuned: Mapping[str, str], devices: DeviceOptions
+) -> str:
+    words = [*_generator_words(task, tuned, devices)]
+    for name, size in task.estimates.items():
+        if not name.startswith("#"):  # an output, which follows from the inputs
+            words += ["--estimate", f"{name}={size}"]
+    for option in differing_options(DeviceOptions(target=devices.target), devices):
+        words += shlex.split(words_of(option, value_at(devices, option)))
+    return command_line("bench", *words, "--schedule", against, "--schedule", schedule, "--play-off")
+
+
+def _to_beat(task: TuningTask, autoscheduler: str) -> str:
+    if task.incumbent is not None:
+        return shown_path(task.incumbent)
+    return OWN_SCHEDULE if task.schedules_itself else autoscheduler.lower()
+
+
+def _generator_words(task: TuningTask, tuned: Mapping[str, str], devices: DeviceOptions) -> Iterator[str]:
+    """The generator with its parameters, its target and what it is made from."""
+    build = task.reference.build
+    if build.cmake is None:
+        generator, made_from = shown_path(task.reference.file), _made_from(build)
+    else:
+        generator = str(build.cmake_target)
+        own = CppBuild(kernel_sources=build.kernel_sources, data_files=build.data_files)  # CMake says the rest
+        made_from = ["--cmake", shown_path(build.cmake), *_made_from(own)]
+    yield from (f"{generator}:{task.generator_name}", "--target", str(devices.target))
+    for key, value in {**task.parameters, **tuned}.items():
+        yield from ("-p", f"{key}={value}")
+    yield from made_from
+
+
+def _made_from(build: CppBuild) -> list[str]:
+    options = differing_options(CppBuild(), build)
+    return [f"{option.label}={value}" for option in options for value in value_at(build, option)]
