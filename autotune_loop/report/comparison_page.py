@@ -28,6 +28,6 @@ def curves(comparison: Comparison) -> Plot:
     for one in comparison.runs:
         points = [*one.curve, (one.run.duration_s, one.curve[-1][1])]
         lines[one.label] = [(at_s / 60, time_ms) for at_s, time_ms in points]
-    draw_steps(figure, lines)
+    legend = draw_steps(figure, lines)
     words = "; ".join(f"{label}: {line[0][1]:.4g} to {line[-1][1]:.4g} ms" for label, line in lines.items())
-    return Plot("Best so far, of each run", f"{words}.", figure)
+    return Plot("Best so far, of each run", f"{words}.", figure, legend)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ BEST_COLOUR = "#238b45"
 SAMPLE_COLOUR = "#4a87c7"
 # No line is told by its colour alone.
 DASHES = ("solid", "dashed", "dotted", "dashdot")
+POINTS = "points"
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,15 @@ class Plot:
 
     Attributes:
         words: what it shows, for those who do not see it; why there is none if `figure` is None.
-        figure: Bokeh's; it has no type information.
+        figure: Bokeh's, which has no type information.
+        legend: what is drawn, by the name of its renderers: its colour, and its dash or `POINTS`. The page has the
+            legend beside the plot, as Bokeh's hides points, and neither breaks its line nor listens to a keyboard.
     """
 
     title: str
     words: str
     figure: object | None = None
+    legend: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def make_figure(x_label: str, y_label: str, *, tooltips: Sequence[tuple[str, str]], **options: Any) -> Figure:
@@ -49,8 +53,6 @@ def make_figure(x_label: str, y_label: str, *, tooltips: Sequence[tuple[str, str
         tools="pan,wheel_zoom,box_zoom,reset,save",
         x_axis_label=x_label,
         y_axis_label=y_label,
-        background_fill_color=None,
-        border_fill_color=None,
         **options,
     )
     made.add_tools(HoverTool(tooltips=list(tooltips)))
@@ -60,31 +62,18 @@ def make_figure(x_label: str, y_label: str, *, tooltips: Sequence[tuple[str, str
     return made
 
 
-def place_legend(figure: Figure) -> None:
-    """Put the legend above the points, so that it hides none; a click hides what it names."""
-    (legend,) = figure.legend
-    figure.add_layout(legend, "above")
-    legend.orientation = "horizontal"
-    legend.ncols = "auto"
-    legend.click_policy = "hide"
-    legend.background_fill_alpha = 0.0
-    legend.border_line_color = None
-    legend.padding = legend.margin = 2
-    legend.spacing = 16
-
-
-def draw_steps(figure: Figure, lines: Mapping[str, Sequence[tuple[float, float]]]) -> None:
-    """Draw what stays as it is from each point to the next.
+def draw_steps(figure: Figure, lines: Mapping[str, Sequence[tuple[float, float]]]) -> dict[str, tuple[str, str]]:
+    """Draw what stays as it is from each point to the next; returns the legend.
 
     Args:
-        lines: name → points; at least one line.
+        lines: name → points.
     """
-    for (name, points), (colour, dash) in zip(lines.items(), line_styles(), strict=False):
+    legend = dict(zip(lines, line_styles(), strict=False))
+    for name, points in lines.items():
         xs, ys = zip(*points, strict=True)
-        figure.step(
-            list(xs), list(ys), mode="after", line_width=2, color=colour, line_dash=dash, legend_label=name, name=name
-        )
-    place_legend(figure)
+        colour, dash = legend[name]
+        figure.step(list(xs), list(ys), mode="after", line_width=2, color=colour, line_dash=dash, name=name)
+    return legend
 
 
 def line_styles() -> itertools.cycle[tuple[str, str]]:

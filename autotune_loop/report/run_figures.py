@@ -13,12 +13,13 @@ from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.parameters.tuned_parameter import TunedParameter
 from halide_autotune.autotune_loop.report.plot import (
     BEST_COLOUR,
+    DASHES,
+    POINTS,
     SAMPLE_COLOUR,
     Plot,
     draw_steps,
     line_styles,
     make_figure,
-    place_legend,
 )
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
 
@@ -57,17 +58,18 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
         "sample": [s.candidate.sample for s in samples],
         "origin": [found_by(s.candidate.point) for s in samples],
     }
-    dots = figure.scatter("x", "y", source=data, size=4, color=SAMPLE_COLOUR, alpha=0.8, legend_label="each schedule")
+    dots = figure.scatter("x", "y", source=data, size=4, color=SAMPLE_COLOUR, alpha=0.8, name="each schedule")
     figure.select_one(HoverTool).renderers = [dots]
-    figure.step(xs, best_ms, mode="after", line_width=2.5, color=BEST_COLOUR, legend_label="best so far")
+    figure.step(xs, best_ms, mode="after", line_width=2.5, color=BEST_COLOUR, name="best so far")
     ends = [xs[0], xs[-1]]
+    legend = {"each schedule": (SAMPLE_COLOUR, POINTS), "best so far": (BEST_COLOUR, DASHES[0])}
     dashed = itertools.islice(line_styles(), 1, None)  # the best so far is the solid line
     for (name, time_ms), (colour, dash) in zip(lines_ms.items(), dashed, strict=False):
-        figure.line(ends, [time_ms] * 2, line_dash=dash, line_width=2, color=colour, legend_label=name)
-    place_legend(figure)
+        figure.line(ends, [time_ms] * 2, line_dash=dash, line_width=2, color=colour, name=name)
+        legend[name] = (colour, dash)
     lines = "".join(f"; {name} {time_ms:.4g} ms" for name, time_ms in lines_ms.items())
     words = f"From {best_ms[0]:.4g} ms to {best_ms[-1]:.4g} ms, {reached}{lines}."
-    return Plot(f"Best so far, against {against}", words, figure)
+    return Plot(f"Best so far, against {against}", words, figure, legend)
 
 
 def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Plot:
@@ -91,9 +93,9 @@ def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Plot:
         best_ms = list(itertools.accumulate((s.median_ms for s in found), min))
         xs = [(s.at_unix_s - start_unix_s) / 60 for s in found]
         lines[origin] = list(zip([*xs, end], [*best_ms, best_ms[-1]], strict=True))
-    draw_steps(figure, lines)
+    legend = draw_steps(figure, lines)
     words = _listed([f"{origin} {line[-1][1]:.4g} ms" for origin, line in lines.items()])
-    return Plot("Best so far, by what found it", f"The fastest of each: {words}.", figure)
+    return Plot("Best so far, by what found it", f"The fastest of each: {words}.", figure, legend)
 
 
 def times_by_parameter(samples: Sequence[Measured], parameter: TunedParameter) -> Plot:
@@ -218,13 +220,14 @@ def _lines_by_device(title: str, unit: str, points: Mapping[str, Sequence[tuple[
     if not points:
         return Plot(title, "No plot: no device has told it.")
     figure = make_figure("minutes since the start", unit, tooltips=[("device", "$name"), (unit, "@y")])
+    legend = dict(zip(points, line_styles(), strict=False))
     told = []
-    for (device, places), (colour, dash) in zip(points.items(), line_styles(), strict=False):
+    for device, places in points.items():
         xs, ys = zip(*places, strict=True)
-        figure.line(list(xs), list(ys), color=colour, line_dash=dash, line_width=1.5, legend_label=device, name=device)
+        colour, dash = legend[device]
+        figure.line(list(xs), list(ys), color=colour, line_dash=dash, line_width=1.5, name=device)
         told.append(f"{device}: {min(ys):.4g} to {max(ys):.4g} {unit}")
-    place_legend(figure)
-    return Plot(title, _listed(told) + ".", figure)
+    return Plot(title, _listed(told) + ".", figure, legend)
 
 
 def _middle_of_viridis() -> list[str]:
