@@ -20,7 +20,7 @@ _ARGUMENTS = (
     " --disable-component-update --disable-sync --disable-dev-shm-usage --remote-debugging-port=0"
 ).split()
 _START_LIMIT_S = 120.0
-_ANSWER_LIMIT_S = 30.0
+_ANSWER_LIMIT_S = 120.0
 
 # What Chromium answers where a page that is just being left was asked.
 _PAGE_IS_LEFT = ("context", "navigated")
@@ -86,6 +86,10 @@ class ChromiumPage:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._ask("Emulation.setEmulatedMedia", features=[scheme])
         self._ask("Emulation.setScriptExecutionDisabled", value=not scripts)
+
+    def let_scripts_run(self) -> None:
+        """In a page that was opened without, too, so that it can be examined."""
+        self._ask("Emulation.setScriptExecutionDisabled", value=False)
 
     def press(self, key: str) -> None:
         """Press a key that writes nothing, such as Tab, or Enter."""

@@ -13,7 +13,7 @@ from halide_autotune.sdk.display.display import RESUME_IT
 from halide_autotune.sdk.output import shown_path
 from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
 from halide_autotune.targets.toolchain.cpp_build import CppBuild
-from halide_autotune.targets.values.options import differing_options, value_at, words_of
+from halide_autotune.targets.values.options import differing_options, value_at
 
 
 def next_commands(run: RecordedRun) -> dict[str, str]:
@@ -82,7 +82,12 @@ def _play_off_line(
         if not name.startswith("#"):  # an output, which follows from the inputs
             words += ["--estimate", f"{name}={size}"]
     for option in differing_options(DeviceOptions(target=devices.target), devices):
-        words += shlex.split(words_of(option, value_at(devices, option)))
+        value = value_at(devices, option)
+        several = value if isinstance(value, tuple) else (value,)
+        if option.keyword == "target_features":
+            several = (",".join(several),)
+        for one in several:
+            words += [option.label, str(one)]
     return command_line("bench", *words, "--schedule", against, "--schedule", schedule, "--play-off")
 
 

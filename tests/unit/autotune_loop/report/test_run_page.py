@@ -117,8 +117,8 @@ def test_the_page_shows_where_the_time_goes_if_that_is_known(folder: Path) -> No
     failure = MeasureFailure("d", "pi", MeasureFailureReason.CRASHED, "It <crashed>.", "")
     profiled = (ProfiledSchedule("pi", "tuned", times), ProfiledSchedule("pi", "default", failure))
     page = print_page(run, PageOptions(funcs={0: profiled}))
-    assert "Where the time goes" in page and "Func, on pi" in page and "It &lt;crashed&gt;." in page
-    assert '<td>&lt;b&gt;sobel</td><td class="n">1.500 <span class="soft">75 %</span></td>' in page
+    assert "Where the time goes" in page and "ms of one call on pi" in page and "It &lt;crashed&gt;." in page
+    assert '<th scope="row">&lt;b&gt;sobel</th><td class="n">1.500 <span class="soft">75 %</span></td>' in page
 
 
 def test_a_run_that_has_timed_nothing_yet_has_a_page(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_the_page_works_in_a_browser(folder: Path, tmp_path: Path) -> None:
         rows = "document.querySelectorAll('#schedules tbody tr')"
         # Bokeh draws into shadow roots: each plot has a canvas with something on it.
         drawn = browser.evaluate(
-            "[...document.querySelectorAll('.plot')].map(p => p.getBoundingClientRect().height > 100"
+            "[...document.querySelectorAll('.drawing')].map(p => p.getBoundingClientRect().height > 100"
             " && p.children.length > 0)"
         )
         assert len(drawn) == 7 and all(drawn)
