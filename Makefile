@@ -11,10 +11,10 @@ EMULATOR_LOADER := /usr/aarch64-linux-gnu/lib/ld-linux-aarch64.so.1
 EMULATOR_LOADER_32 := /usr/arm-linux-gnueabihf/lib/ld-linux-armhf.so.3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup emulator peers autotune test docs diagram lint clean
+.PHONY: help setup emulator peers autotune test docs diagram screenshots lint clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(READY) emulator ## Make the virtual environment and install the emulator; instant when done before.
 
@@ -37,6 +37,9 @@ docs: setup ## Build the documentation as a site, build/site.
 diagram: setup ## Draw docs/architecture.svg from the imports, and the tables of options in docs/tuning.md.
 	@$(PYTHON) -m docs.draw_architecture
 	@$(PYTHON) -m docs.draw_options
+
+screenshots: setup peers ## Take the pictures of pages in the documentation; tunes an example, three minutes.
+	@$(PYTHON) -m docs.take_screenshots
 
 lint: setup ## Check style, types, the direction of imports, and what the documentation has from the code.
 	@$(VENV)/bin/ruff check .

@@ -98,9 +98,9 @@ class ChromiumPage:
         for kind in ("keyDown", "keyUp"):
             self._ask("Input.dispatchKeyEvent", type=kind, key=key, text=text, windowsVirtualKeyCode=code)
 
-    def screenshot(self, *, whole: bool = False) -> bytes:
-        """What is to be seen, as PNG: the window, or the whole page."""
-        return base64.b64decode(self._ask("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
+    def screenshot(self) -> bytes:
+        """What is to be seen in the window, as PNG."""
+        return base64.b64decode(self._ask("Page.captureScreenshot")["data"])
 
     def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, awaited where it is a promise."""
