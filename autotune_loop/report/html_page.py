@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from halide_autotune.autotune_loop.explain.words import bytes_words, place_words, time_words
 from halide_autotune.autotune_loop.report.plot import Plot
 
 
@@ -26,7 +27,7 @@ def render_page(template: str, plots: Mapping[str, Plot], **values: object) -> s
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["ms"] = _digits
+    environment.filters |= {"ms": _digits, "time": time_words, "bytes": bytes_words, "place": place_words}
     figures = {name: json_item(plot.figure) for name, plot in plots.items() if plot.figure is not None}
     return environment.get_template(template).render(
         bokeh_script=INLINE.js_raw[0] if figures and INLINE.js_raw else "",

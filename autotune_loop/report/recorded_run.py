@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from halide_autotune.autotune_loop.candidate import Measured, found_by
 from halide_autotune.autotune_loop.parameters.space import set_text
-from halide_autotune.autotune_loop.specification.tuning_task import published_paths, sample_file_name
+from halide_autotune.autotune_loop.specification.tuning_task import published_paths
 from halide_autotune.autotune_loop.store.published import Published, read_published
 from halide_autotune.autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _DATABASE = "tuning.db"
-_LARGEST_HEADER_BYTES = 1_000_000
 _DAMAGED_STEP = "Restore it from a copy, or start a new run."
 
 
@@ -48,11 +47,13 @@ class PublishedHeader:
     """What a run has published for an argument set: its header, or the parameters that were tuned, with its figures.
 
     Attributes:
+        sha256: of its file.
         size_schedules: what is used at each size; empty with one size, or where that was not decided.
     """
 
     published: Published
     text: str
+    sha256: str
     size_schedules: tuple[SizeSchedule, ...] = ()
 
 
@@ -218,19 +219,6 @@ def read_recorded_run(folder: Path) -> RecordedRun:
         raise RunFolderError(f"{path} is damaged: {error}.", next_step=_DAMAGED_STEP) from error
 
 
-def recorded_header(folder: Path, record: RunRecord, sample: Measured) -> str:
-    """The header of a schedule; empty if the run no longer has it."""
-    paths = [folder / "samples" / sample.candidate.sample / f"{sample_file_name(record.spec.tasks)}.schedule.h"]
-    paths += sorted(paths[0].parent.glob("*.schedule.h"))
-    for path in paths:
-        try:
-            if path.stat().st_size <= _LARGEST_HEADER_BYTES:
-                return path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-    return ""
-
-
 def run_version(folder: Path) -> str:
     """Changes whenever the run records something; cheap.
 
@@ -294,7 +282,7 @@ def _published_headers(
         published = read_published(connection, path, index, sha256)
         if published is not None:
             at_sizes = read_size_schedules(connection, path, index, sha256)
-            found[index] = PublishedHeader(published, data.decode("utf-8", "replace"), at_sizes)
+            found[index] = PublishedHeader(published, data.decode("utf-8", "replace"), sha256, at_sizes)
     return found
 
 

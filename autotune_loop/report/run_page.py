@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from halide_autotune.autotune_loop.measure.func_comparison import FuncTable, ProfiledSchedule, func_tables
+from halide_autotune.autotune_loop.explain.explained import Explanation
+from halide_autotune.autotune_loop.explain.explanation_file import read_explanations
+from halide_autotune.autotune_loop.explain.nest import Nested, nest
 from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.autotune_loop.report.explanation_figures import roofline
 from halide_autotune.autotune_loop.report.found_by import Ancestor, TechniqueRow, ancestors, techniques
 from halide_autotune.autotune_loop.report.html_page import render_page, script_json
 from halide_autotune.autotune_loop.report.loops_text import shown_loops
@@ -37,12 +40,24 @@ class PageOptions:
     Attributes:
         lines_ms: times to compare with, by name: a schedule by hand, the incumbent.
         follows: the page asks its server for changes and reloads itself.
-        funcs: argument set → what the Funcs of its schedules take; empty shows nothing of that.
     """
 
     lines_ms: Mapping[str, float] = field(default_factory=dict)
     follows: bool = False
-    funcs: Mapping[int, Sequence[ProfiledSchedule]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """Why a winner is fast, on one device.
+
+    Attributes:
+        nests: of the last two schedules.
+        plot: the id of its plot.
+    """
+
+    explanation: Explanation
+    nests: Sequence[Sequence[Nested]]
+    plot: str
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,7 @@ class _ArgumentSet:
         header: None if nothing that the run has published is there.
         file: the name of the header's file.
         plots: the ids of its plots.
+        explained: its winner on each device, if the run was explained.
         tuned_loops, default_loops: loops, or values of parameters; empty if there is no such schedule.
     """
 
@@ -64,7 +80,7 @@ class _ArgumentSet:
     plots: Sequence[str]
     ancestors: Sequence[Ancestor]
     techniques: Sequence[TechniqueRow]
-    funcs: Sequence[FuncTable]
+    explained: Sequence[_Explained]
     tuned_loops: str
     default_loops: str
 
@@ -82,10 +98,16 @@ def print_page(run: RecordedRun, options: PageOptions, commands: Mapping[str, st
     """
     plots: dict[str, Plot] = {}
     sets = []
+    explanations = read_explanations(run.folder, {index: header.sha256 for index, header in run.headers.items()})
     for task in run.tasks:
         drawn = {f"plot-{task.task_index}-{number}": plot for number, plot in enumerate(_plots(run, task, options))}
         plots |= drawn
-        sets.append(_argument_set(run, task, options, list(drawn)))
+        explained = []
+        for number, one in enumerate(explanations.get(task.task_index, ())):
+            plot = f"plot-roofline-{task.task_index}-{number}"
+            plots[plot] = roofline(one)
+            explained.append(_Explained(one, [nest(schedule) for schedule in one.schedules[-2:]], plot))
+        sets.append(_argument_set(run, task, explained, list(drawn)))
     health = {f"plot-health-{number}": plot for number, plot in enumerate(device_health(run))}
     rows = schedule_rows(run)
     return render_page(
@@ -105,7 +127,9 @@ def print_page(run: RecordedRun, options: PageOptions, commands: Mapping[str, st
     )
 
 
-def _argument_set(run: RecordedRun, task: TaskSamples, options: PageOptions, plots: Sequence[str]) -> _ArgumentSet:
+def _argument_set(
+    run: RecordedRun, task: TaskSamples, explained: Sequence[_Explained], plots: Sequence[str]
+) -> _ArgumentSet:
     header = run.headers.get(task.task_index)
     tasks, default = run.record.spec.tasks, task.default
     several = f"Argument set {task.task_index + 1}: {set_text(tasks[task.task_index].parameters) or 'the defaults'}"
@@ -117,7 +141,7 @@ def _argument_set(run: RecordedRun, task: TaskSamples, options: PageOptions, plo
         plots=plots,
         ancestors=() if header is None else ancestors(task.samples, header.published.symbol),
         techniques=techniques(task.samples),
-        funcs=func_tables(options.funcs.get(task.task_index, ())),
+        explained=explained,
         tuned_loops="" if header is None else _shown(header.text, header.published.parameters),
         default_loops="" if default is None else _shown(header_text(run, default), default.candidate.parameters),
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule, compare_funcs
 from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan
 from halide_autotune.autotune_loop.play_off.header_play_off import HeaderPlayOff, decide_winner
 from halide_autotune.autotune_loop.play_off.times import DeviceTimes
@@ -137,19 +136,6 @@ def confirm_winner(
     )
     facts = replace(run.facts, published=published, clock=result.clock)
     return replace(run, facts=facts, record=_record_of(run, place, result.clock))
-
-
-def compare_funcs_of_run(
-    run: RunSchedule, program: GeneratorProgram, place: TrialPlace, progress: Callable[[str], None]
-) -> list[ProfiledSchedule]:
-    """What the Funcs of the tuned schedule take, and those of what it had to beat: the own schedule, or the default.
-
-    Raises:
-        UsageError: Halide's profiler says nothing of use on one of the devices.
-        GeneratorError, ToolchainError, DeviceError, EmulatorError: what is missing or broken.
-    """
-    baseline = _OWN_CHOICE if run.task.schedules_itself else place.default_choice()
-    return compare_funcs(place.bench_plan(run, program, [baseline, place.tuned_choice(run)]), progress)
 
 
 def _record_of(run: RunSchedule, place: TrialPlace, clock: str) -> RunRecord:

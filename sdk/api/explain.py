@@ -8,7 +8,8 @@ from pathlib import Path
 from halide_autotune.autotune_loop.explain.explain_schedules import explain_schedules
 from halide_autotune.autotune_loop.explain.explained import Explanation
 from halide_autotune.autotune_loop.explain.explanation_file import write_explanations
-from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run, recorded_header
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.report.schedule_table import header_text
 from halide_autotune.autotune_loop.shipping.confirmation import TrialPlace
 from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
 from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
@@ -98,9 +99,9 @@ def explain_run(
 
 def _choices(winner: RunSchedule, place: TrialPlace) -> list[ScheduleChoice]:
     """The default schedule as the run had it, the generator's own, and the winner."""
-    task = next((task for task in read_recorded_run(winner.folder).tasks if task.task_index == winner.index), None)
-    default = None if task is None else task.default
-    text = "" if default is None else recorded_header(winner.folder, winner.record, default)
+    run = read_recorded_run(winner.folder)
+    defaults = (task.default for task in run.tasks if task.task_index == winner.index)
+    text = next((header_text(run, default) for default in defaults if default is not None), "")
     choices = [
         ScheduleChoice(words_for(DEFAULT), schedule_autoscheduler(text, place.compiler))
         if text

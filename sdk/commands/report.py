@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,10 +44,6 @@ def report(
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Follow a live run in the browser instead.")] = False,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port of --serve; 0 takes a free one.")] = 0,
-    by_func: Annotated[
-        bool,
-        typer.Option("--by-func", help="Build the winner and what it had to beat again, to show what each Func takes."),
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens without a network.
@@ -57,15 +53,14 @@ def report(
     from halide_autotune.autotune_loop.report.run_page import PageOptions
     from halide_autotune.sdk.project.run_folders import latest_run_folder
 
-    if serve and (output is not None or by_func):
-        option = "--output" if output is not None else "--by-func"
-        raise UsageError("--serve writes no file, and follows a live run.", next_step=f"Leave {option} out.")
+    if serve and output is not None:
+        raise UsageError("--serve writes no file, and follows a live run.", next_step="Leave --output out.")
     options = PageOptions(_lines_ms(lines or []), follows=serve)
     folder = run or latest_run_folder(Path.cwd())
     if serve:
         _serve(folder, options, port)
     else:
-        _write(folder, output, options, by_func=by_func, as_json=as_json)
+        _write(folder, output, options, as_json=as_json)
 
 
 def _lines_ms(texts: list[str]) -> dict[str, float]:
@@ -90,23 +85,17 @@ def _serve(folder: Path, options: PageOptions, port: int) -> None:
     server.serve_forever()
 
 
-def _write(folder: Path, output: Path | None, options: PageOptions, *, by_func: bool, as_json: bool) -> None:
+def _write(folder: Path, output: Path | None, options: PageOptions, *, as_json: bool) -> None:
     from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
-    from halide_autotune.sdk.api.report import run_func_times, write_report
-    from halide_autotune.sdk.display.func_table import func_times_as_json, print_func_table
+    from halide_autotune.sdk.api.report import write_report
 
-    with show_progress("drawing", quiet=as_json) as progress:
+    with show_progress("drawing", quiet=as_json):
         found = read_recorded_run(folder)
-        if by_func:
-            options = replace(options, funcs=run_func_times(folder, progress))
         path = write_report(found, output, options)
     if as_json:
-        funcs = {index: func_times_as_json(profiled) for index, profiled in options.funcs.items()}
-        print_json({"report": str(path), **_as_dict(found), **({"funcs": funcs} if by_func else {})})
+        print_json({"report": str(path), **_as_dict(found)})
         return
     _print_tables(found)
-    for profiled in options.funcs.values():
-        print_func_table(profiled)
     typer.echo(f"report: {path}")
 
 

@@ -37,7 +37,7 @@ def next_commands(run: RecordedRun) -> dict[str, str]:
         confirmed = all(header.published.confirmed for header in run.headers.values())
         lines["ship it"] = command_line("ship", folder, "-o", "schedules", *([] if confirmed else ["--play-off"]))
         if any(not header.published.parameters for header in run.headers.values()):
-            lines["see where the time goes"] = command_line("report", folder, "--by-func")
+            lines["say why it is fast"] = command_line("explain", folder)
     if run.samples:
         lines["replay it"] = command_line("autotune", "--replay", folder)
         done = 1 + max(sample.candidate.round_index for sample in run.samples)

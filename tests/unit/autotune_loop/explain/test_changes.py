@@ -6,7 +6,7 @@ import pytest
 
 from halide_autotune.autotune_loop.explain.changes import changes
 from halide_autotune.autotune_loop.explain.words import bytes_words, time_words
-from tests.unit.autotune_loop.explain.explained_schedules import counts, func, schedule
+from tests.explained_schedules import counts, func, schedule
 
 OUT = counts("out", tasks=10)
 

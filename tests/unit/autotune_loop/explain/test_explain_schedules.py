@@ -8,7 +8,7 @@ from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from tests.drafted_pipelines import func, read
-from tests.unit.autotune_loop.explain.explained_schedules import counts
+from tests.explained_schedules import counts
 
 SHAPE = PipelineShape(32, (func("blur", (102, 10)), func("output", (100, 10), read("blur", ("x", 3), ("y", 1)))))
 OUTPUT, BLUR = counts("output", tasks=10), counts("blur", within="output", pieces=10, points=2040)

@@ -9,7 +9,7 @@ import pytest
 from halide_autotune.autotune_loop.explain.explained import Explanation, MachineLimits
 from halide_autotune.autotune_loop.explain.explanation_file import read_explanations, write_explanations
 from halide_autotune.targets.errors import RunFolderError
-from tests.unit.autotune_loop.explain.explained_schedules import counts, func, schedule
+from tests.explained_schedules import counts, func, schedule
 
 ONE = schedule("the default", func(counts("out", tasks=3), 1e-3, is_output=True))
 EXPLANATION = Explanation("pi", "wall", 4, (ONE, ONE), MachineLimits(1e10, 1e11), 2**20, ("out: whole.",), "Memory.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halide_autotune.autotune_loop.explain.explained import ExplainedFunc, ExplainedSchedule, Explanation, MachineLimits
 from halide_autotune.autotune_loop.explain.limit import what_limits
-from tests.unit.autotune_loop.explain.explained_schedules import counts, func, schedule
+from tests.explained_schedules import counts, func, schedule
 
 FAR = MachineLimits(1e12, 1e15)
 OUT = counts("out", tasks=3)

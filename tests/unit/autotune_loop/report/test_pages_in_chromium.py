@@ -8,14 +8,13 @@ from importlib.resources import files
 
 import pytest
 
-from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule
 from halide_autotune.autotune_loop.report.comparison import compare_runs
 from halide_autotune.autotune_loop.report.comparison_page import print_comparison
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
 from halide_autotune.autotune_loop.specification.options import RunOptions
-from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes
 from tests.chromium_page import CHROMIUM, ChromiumPage
+from tests.explained_schedules import explain_folder
 from tests.recorded_run_folder import write_run_folder
 from tests.run_specs import make_spec, make_task
 
@@ -43,8 +42,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     write_run_folder(folder / "two", 20, spec=make_spec(make_task("harris"), options=RunOptions.of(batch_size=16)))
     write_run_folder(folder / "empty", 0)
     one, two, empty = (read_recorded_run(folder / name) for name in ("one", "two", "empty"))
-    times = FuncTimes("k", "pi", 2e-3, 90, (FuncTime("sobel", 1.5e-3, 2.0, 0, 0), FuncTime("sum", 5e-4, 1.0, 0, 0)))
-    options = PageOptions({"by hand": 3.0}, funcs={0: (ProfiledSchedule("pi", "tuned", times),)})
+    explain_folder(folder / "one")
+    options = PageOptions({"by hand": 3.0})
     texts = {
         "run": print_page(one, options, {"ship it": "sdk ship tuned/harris-arm64-1 -o schedules"}),
         "empty run": print_page(empty, PageOptions()),

@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run, run_version
 from halide_autotune.autotune_loop.report.run_figures import correlation_by_round
 from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
-from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes
-from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
 from halide_autotune.targets.errors import RunFolderError
 from tests.chromium_page import CHROMIUM, ChromiumPage
+from tests.explained_schedules import explain_folder
 from tests.recorded_run_folder import write_run_folder
 from tests.run_specs import make_spec, make_task
 
@@ -110,15 +108,20 @@ def test_nothing_that_a_run_says_becomes_part_of_the_page(tmp_path: Path) -> Non
     assert hostile not in page and "<img" not in page
 
 
-def test_the_page_shows_where_the_time_goes_if_that_is_known(folder: Path) -> None:
-    run = read_recorded_run(folder)
-    assert "Where the time goes" not in print_page(run, PageOptions())
-    times = FuncTimes("k", "pi", 2e-3, 90, (FuncTime("<b>sobel", 1.5e-3, 2.0, 0, 0), FuncTime("sum", 5e-4, 1.0, 0, 0)))
-    failure = MeasureFailure("d", "pi", MeasureFailureReason.CRASHED, "It <crashed>.", "")
-    profiled = (ProfiledSchedule("pi", "tuned", times), ProfiledSchedule("pi", "default", failure))
-    page = print_page(run, PageOptions(funcs={0: profiled}))
-    assert "Where the time goes" in page and "ms of one call on pi" in page and "It &lt;crashed&gt;." in page
-    assert '<th scope="row">&lt;b&gt;sobel</th><td class="n">1.500 <span class="soft">75 %</span></td>' in page
+def test_the_page_shows_why_the_winner_is_fast_if_it_was_explained(folder: Path, tmp_path: Path) -> None:
+    assert "Why it is fast" not in print_page(read_recorded_run(folder), PageOptions())
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    explain_folder(copy, name="<b>sobel")
+    page = print_page(read_recorded_run(copy), PageOptions())
+    assert "Why it is fast" in page and "Memory is &lt;full&gt;." in page and "Against the default:" in page
+    assert "<b>&lt;b&gt;sobel</b> 75 %" in page and "within out in 40 pieces of 32x10" in page
+    assert "How near to what the device can do" in page and "% of the most there" in page
+
+
+def test_a_header_that_was_published_since_is_not_explained(folder: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(folder, tmp_path / "copy"))
+    explain_folder(copy, sha256="0" * 64)
+    assert "Why it is fast" not in print_page(read_recorded_run(copy), PageOptions())
 
 
 def test_a_run_that_has_timed_nothing_yet_has_a_page(tmp_path: Path) -> None:

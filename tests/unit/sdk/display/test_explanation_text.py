@@ -8,7 +8,7 @@ import pytest
 
 from halide_autotune.autotune_loop.explain.explained import ExplainedFunc, Explanation, MachineLimits
 from halide_autotune.sdk.display.explanation_text import print_explanation
-from tests.unit.autotune_loop.explain.explained_schedules import counts, func, schedule
+from tests.explained_schedules import counts, func, schedule
 
 OUT = func(counts("out", tasks=10), 1e-3, is_output=True)
 BLUR = func(counts("blur", within="out", pieces=40, extents=(32, 10), points=1280), 3e-3)

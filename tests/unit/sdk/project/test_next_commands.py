@@ -31,7 +31,7 @@ def test_every_command_is_about_this_run(tmp_path: Path, monkeypatch: pytest.Mon
         "time it in turns": f"sdk bench {called} --estimate input=640x480 --device one --device 'label:my board'"
         f" --schedule adams2019 --schedule {header} --play-off",
         "ship it": "sdk ship tuned/harris-arm64-1 -o schedules",
-        "see where the time goes": "sdk report tuned/harris-arm64-1 --by-func",
+        "say why it is fast": "sdk explain tuned/harris-arm64-1",
         "replay it": "sdk autotune --replay tuned/harris-arm64-1",
         "resume it": "sdk autotune --resume tuned/harris-arm64-1",
     }
