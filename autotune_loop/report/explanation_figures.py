@@ -43,8 +43,8 @@ def roofline(explanation: Explanation) -> Plot:
         colour = BEST_COLOUR if label == explanation.explained.label else other
         figure.scatter("x", "y", source={"x": [x], "y": [y], "label": [label]}, size=10, color=colour, name=label)
         legend[label] = (colour, POINTS)
-    shares = (
-        f"{label} does {y:.3g} billion operations a second, {100 * y / min(most, bytes_per_s * x):.0f} % of the most there"
+    shares = [
+        f"{label} does {y:.3g} billion operations a second, {100 * y / min(most, bytes_per_s * x):.0f} % of the roof"
         for label, (x, y) in points.items()
-    )
+    ]
     return Plot(_TITLE, f"{'; '.join(shares)}.", figure, legend)

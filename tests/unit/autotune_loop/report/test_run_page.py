@@ -115,7 +115,7 @@ def test_the_page_shows_why_the_winner_is_fast_if_it_was_explained(folder: Path,
     page = print_page(read_recorded_run(copy), PageOptions())
     assert "Why it is fast" in page and "Memory is &lt;full&gt;." in page and "Against the default:" in page
     assert "<b>&lt;b&gt;sobel</b> 75 %" in page and "within out in 40 pieces of 32x10" in page
-    assert "How near to what the device can do" in page and "% of the most there" in page
+    assert "How near to what the device can do" in page and "% of the roof" in page
 
 
 def test_a_header_that_was_published_since_is_not_explained(folder: Path, tmp_path: Path) -> None:
