@@ -1,4 +1,4 @@
-"""Takes the pictures of pages in the documentation: `python -m docs.take_screenshots [RUN RUN]` (or `make screenshots`).
+"""Takes the documentation's pictures of pages: `python -m docs.take_screenshots [RUN RUN]` (or `make screenshots`).
 
 The pages are of two recorded runs of one generator; without them an example is tuned twice, which takes three minutes.
 """
@@ -45,10 +45,12 @@ PICTURES = {
 
 
 def main() -> None:
+    """Make the pages and take the pictures."""
+    runs = [Path(name).absolute() for name in sys.argv[1:]]
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # so that commands in the pages have short paths
-        runs = [Path(name) for name in sys.argv[1:]] or _tuned_runs()
-        pages = {"report": Path("report.html").absolute(), "comparison": Path("comparison.html").absolute()}
+        os.chdir(runs[0].parents[1] if runs else folder)  # so that commands in the pages have short paths
+        runs = runs or _tuned_runs()
+        pages = {"report": Path(folder) / "report.html", "comparison": Path(folder) / "comparison.html"}
         sdk.report(runs[0], pages["report"])
         sdk.compare(runs, pages["comparison"])
         with ChromiumPage(Path(folder)) as browser:
@@ -60,8 +62,13 @@ def _tuned_runs() -> list[Path]:
     example = Path(_EXAMPLE.name)
     example.write_bytes(_EXAMPLE.read_bytes())
     for name, options in _RUNS.items():
-        sdk.autotune(str(example), target="host", options=sdk.RunOptions.of(**options), run_folder=Path("tuned") / name)
-    return [Path("tuned") / name for name in _RUNS]
+        sdk.autotune(
+            str(example),
+            target="host",
+            options=sdk.RunOptions.of(**options),
+            run_folder=Path("tuned").absolute() / name,
+        )
+    return [Path("tuned").absolute() / name for name in _RUNS]
 
 
 def _take(browser: ChromiumPage, page: Path, picture: Picture, file: Path) -> None:

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from halide_autotune.autotune_loop.report.comparison import Comparison
 from halide_autotune.autotune_loop.report.html_page import render_page
 from halide_autotune.autotune_loop.report.plot import Plot, draw_steps, make_figure
+from halide_autotune.autotune_loop.store.published import words_for
 from halide_autotune.devices.device import Clock
 
 
 def print_comparison(comparisons: Sequence[Comparison]) -> str:
     """The page, with every script and style inside it."""
     plots = {f"curves-{number}": curves(each) for number, each in enumerate(comparisons)}
-    return render_page("comparison_page.html", plots, comparisons=comparisons, clock_words=Clock.words_of)
+    return render_page(
+        "comparison_page.html", plots, comparisons=comparisons, clock_words=Clock.words_of, words_for=words_for
+    )
 
 
 def curves(comparison: Comparison) -> Plot:

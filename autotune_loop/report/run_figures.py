@@ -149,13 +149,13 @@ def predicted_against_measured(samples: Sequence[Measured]) -> Plot:
         y_axis_type="log",
         tooltips=[("schedule", "@sample"), ("round", "@round"), ("measured", "@x ms"), ("predicted", "@y ms")],
     )
+    rounds = [s.candidate.round_index for s in known]
     data = {
         "x": [s.median_ms for s in known],
         "y": [s.candidate.predicted_ms for s in known],
-        "round": [s.candidate.round_index for s in known],
+        "round": rounds,
         "sample": [s.candidate.sample for s in known],
     }
-    rounds = data["round"]
     colours = linear_cmap("round", _middle_of_viridis(), min(rounds), max(max(rounds), min(rounds) + 1))
     figure.scatter("x", "y", source=data, size=5, color=colours, alpha=0.8)
     rho = _correlation(known)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.toolchain, pytest.mark.skipif(CHROMIUM is None, reason
 
 READY = "document.body && document.body.dataset.readyMs"
 PAGES = ("run", "empty run", "comparison")
-READERS: Mapping[str, Mapping[str, bool | int]] = {
+READERS: Mapping[str, Mapping[str, Any]] = {
     "light": {},
     "dark": {"dark": True},
     "narrow": {"width_px": 390},

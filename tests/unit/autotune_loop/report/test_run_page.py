@@ -104,8 +104,14 @@ def test_nothing_that_a_run_says_becomes_part_of_the_page(tmp_path: Path) -> Non
     task = make_task("harris")
     task = replace(task, reference=replace(task.reference, name=hostile))
     write_run_folder(tmp_path / "run", 3, spec=make_spec(task))
-    page = print_page(read_recorded_run(tmp_path / "run"), PageOptions({hostile: 1.0}))
-    assert hostile not in page and "<img" not in page
+    run = read_recorded_run(tmp_path / "run")
+    run = replace(run, samples=tuple(replace(sample, device=hostile) for sample in run.samples))
+    header = replace(run.headers[0], text=hostile, published=replace(run.headers[0].published, message=hostile))
+    run = replace(run, headers={0: header}, failures={(hostile, hostile, hostile): 1})
+    times = FuncTimes("k", hostile, 2e-3, 90, (FuncTime(hostile, 1.5e-3, 2.0, 0, 0),))
+    options = PageOptions({hostile: 1.0}, funcs={0: (ProfiledSchedule(hostile, hostile, times),)})
+    page = print_page(run, options, {hostile: hostile})
+    assert hostile not in page and "<img" not in page and page.count("&lt;img") > 15
 
 
 def test_the_page_shows_why_the_winner_is_fast_if_it_was_explained(folder: Path, tmp_path: Path) -> None:
