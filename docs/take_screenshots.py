@@ -16,7 +16,7 @@ from tests.chromium_page import ChromiumPage
 
 DOCS = Path(__file__).parent
 _EXAMPLE = DOCS.parent / "examples" / "corner_detector.py"
-_RUNS = {"all-techniques": {"budget_s": 90.0}, "sampling": {"budget_s": 60.0, "techniques": ("sampling",)}}
+_RUNS = {"all-techniques": {"budget_s": 90.0}, "sampling": {"budget_s": 60.0, "technique": ("sampling",)}}
 _LARGEST_BYTES = 150_000
 
 

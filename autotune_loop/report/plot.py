@@ -53,6 +53,8 @@ def make_figure(x_label: str, y_label: str, *, tooltips: Sequence[tuple[str, str
         tools="pan,wheel_zoom,box_zoom,reset,save",
         x_axis_label=x_label,
         y_axis_label=y_label,
+        background_fill_color=None,  # nothing white before the page's script knows the reader's colours
+        border_fill_color=None,
         **options,
     )
     made.add_tools(HoverTool(tooltips=list(tooltips)))
