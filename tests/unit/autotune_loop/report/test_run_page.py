@@ -108,9 +108,8 @@ def test_nothing_that_a_run_says_becomes_part_of_the_page(tmp_path: Path) -> Non
     run = replace(run, samples=tuple(replace(sample, device=hostile) for sample in run.samples))
     header = replace(run.headers[0], text=hostile, published=replace(run.headers[0].published, message=hostile))
     run = replace(run, headers={0: header}, failures={(hostile, hostile, hostile): 1})
-    times = FuncTimes("k", hostile, 2e-3, 90, (FuncTime(hostile, 1.5e-3, 2.0, 0, 0),))
-    options = PageOptions({hostile: 1.0}, funcs={0: (ProfiledSchedule(hostile, hostile, times),)})
-    page = print_page(run, options, {hostile: hostile})
+    explain_folder(tmp_path / "run", name=hostile)
+    page = print_page(run, PageOptions({hostile: 1.0}), {hostile: hostile})
     assert hostile not in page and "<img" not in page and page.count("&lt;img") > 15
 
 
