@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.explain.explained import ExplainedFunc, ExplainedSchedule
@@ -9,6 +10,8 @@ from halide_autotune.autotune_loop.explain.words import place_words
 
 # What takes less has no room in a picture.
 _SMALLEST_SHARE = 0.002
+# From these shares on a Func is drawn hotter.
+_HEATS = (0.05, 0.15, 0.3, 0.5)
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,11 @@ class Nested:
     place: str
     own_share: float
     inside: tuple[Nested, ...] = ()
+
+    @property
+    def heat(self) -> int:
+        """0 to 4, by its own share."""
+        return bisect.bisect(_HEATS, self.own_share)
 
     @property
     def share(self) -> float:
