@@ -16,7 +16,7 @@ from halide_autotune.autotune_loop.explain.limit import what_limits
 from halide_autotune.autotune_loop.explain.machine_limits import measure_limits
 from halide_autotune.autotune_loop.explain.pipeline_work import PipelineWork
 from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, Progress, T, open_kernel_bench
-from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.func_counts import COUNT_FEATURES, KernelCounts, count_accesses
 from halide_autotune.devices.timing.func_times import PROFILE_FEATURE, FuncTimes, time_funcs
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
@@ -27,6 +27,8 @@ from halide_autotune.targets.pipeline.preparation import PipelinePreparation, bu
 from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
 from halide_autotune.targets.profile.target_features import with_target_features
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+_COUNT_LIMIT_S = 300.0
 
 
 def explain_schedules(plan: BenchPlan, progress: Progress) -> list[Explanation]:
@@ -44,9 +46,11 @@ def explain_schedules(plan: BenchPlan, progress: Progress) -> list[Explanation]:
             f"Profile {plan.recipe.profile.name} computes on a card, where nothing can be counted or timed by Func.",
             next_step="Use the card's own profiler, such as Nsight Compute.",
         )
-    timed = [device for device in plan.devices if device.clock is Clock.WALL]
-    times = _asked(plan, timed, (PROFILE_FEATURE,), time_funcs, "profiling", progress)
-    counts = _asked(plan, plan.devices, COUNT_FEATURES, count_accesses, "counting loads and stores of", progress)
+    timed = replace(plan, devices=[device for device in plan.devices if device.clock is Clock.WALL])
+    times = _asked(timed, (PROFILE_FEATURE,), time_funcs, "profiling", progress)
+    # Every load is a call of a function: a reference takes as long as what is asked.
+    patient = replace(plan, settings=replace(plan.settings, run_limit_s=_COUNT_LIMIT_S), checks_outputs=False)
+    counts = _asked(patient, COUNT_FEATURES, count_accesses, "counting loads and stores of", progress)
     shape = _shape(plan, progress)
     found = []
     for device in plan.devices:
@@ -110,20 +114,15 @@ def explained_schedule(
 
 
 def _asked(
-    plan: BenchPlan,
-    devices: Sequence[Device],
-    features: Sequence[str],
-    question: Question[T],
-    what: str,
-    progress: Progress,
+    plan: BenchPlan, features: Sequence[str], question: Question[T], what: str, progress: Progress
 ) -> dict[tuple[str, str], T | MeasureFailure]:
-    """The answers, by device and schedule's label."""
-    if not devices:
+    """The answers of kernels that are built with these features, by device and schedule's label."""
+    if not plan.devices:
         return {}
     recipe = replace(plan.recipe, profile=with_target_features(plan.recipe.profile, features))
     found = {}
-    with open_kernel_bench(replace(plan, recipe=recipe, devices=devices, needs_all=False), progress) as bench:
-        for device in devices:
+    with open_kernel_bench(replace(plan, recipe=recipe, needs_all=False), progress) as bench:
+        for device in plan.devices:
             for symbol, schedule in zip(bench.built.symbols, plan.schedules, strict=True):
                 progress(f"{what} {schedule.label} on {device.name}")
                 message = bench.built.failures.get(symbol)

@@ -13,6 +13,10 @@ from halide_autotune.sdk.output import make_console, plain_table
 if TYPE_CHECKING:
     from rich.table import Table
 
+# The rest is in the JSON and on the page.
+_MOST_FUNCS = 12
+_SMALLEST_SHARE = 0.01
+
 
 def print_explanation(explanation: Explanation) -> None:
     """Print what limits the schedule, what has changed, and its Funcs; what is missing goes to standard error."""
@@ -37,11 +41,17 @@ def _func_table(schedule: ExplainedSchedule) -> Table:
     numbers = ("time", "cores", "computed", "values at a time", "loads", "stores")
     table = plain_table("Func", "where", *numbers, numbers=numbers)
     table.caption = "computed: how often each point is; Funcs that are not listed are inlined"
-    for func in schedule.funcs:
-        if func.counts is None and not (func.time_s and schedule.call_s and func.time_s >= 0.01 * schedule.call_s):
-            continue
+    shown = [func for func in schedule.funcs if func.counts is not None or _is_seen(func, schedule.call_s)]
+    for func in shown[:_MOST_FUNCS]:
         table.add_row(*_func_row(func, schedule.call_s))
+    if len(shown) > _MOST_FUNCS:
+        table.add_row(f"{len(shown) - _MOST_FUNCS} others", *[""] * 7)
     return table
+
+
+def _is_seen(func: ExplainedFunc, call_s: float | None) -> bool:
+    """Whether what is not of the pipeline takes enough to be told."""
+    return bool(func.time_s and call_s and func.time_s >= _SMALLEST_SHARE * call_s)
 
 
 def _func_row(func: ExplainedFunc, call_s: float | None) -> list[str]:
