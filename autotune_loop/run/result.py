@@ -32,10 +32,11 @@ class TunedSchedule:
         parameters: the generator's.
         generator: its registered name.
         default_description: how the default schedule was made.
-        header: best.<name>.schedule.h; None if nothing could be timed, or the default not yet, or parameters are tuned.
+        header: `best.<name>.schedule.h`; None if nothing could be timed, or the default not yet, or parameters are
+            tuned.
         published: which schedule that is, with its figures.
         verdict: what the play-off says; None where none was held.
-        parameters_file: best.<name>.parameters.toml, where parameters are tuned; else as `header`.
+        parameters_file: `best.<name>.parameters.toml`, where parameters are tuned; else as `header`.
         size_schedules: what is used at each size; empty with one size, or where that was not decided.
     """
 

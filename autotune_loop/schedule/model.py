@@ -158,7 +158,7 @@ class Schedule:
     """A whole schedule. Funcs without a stage are inlined.
 
     Attributes:
-        function_name: the <name> of the header's `apply_schedule_<name>`.
+        function_name: the `<name>` of the header's `apply_schedule_<name>`.
         variables: the Vars, then the RVars, each sorted by identifier.
         provenance: None if the header does not say.
         parameters: that expressions and prefetches name.

@@ -51,7 +51,7 @@ class ShippedSchedule:
 
     Attributes:
         name: of the generator's function; common to its schedules for all targets.
-        function_name: the <name> of its own `apply_schedule_<name>`.
+        function_name: the `<name>` of its own `apply_schedule_<name>`.
         dispatch_target: Halide's target string with the features that decide whether it fits.
         header, python_module: its files.
         provenance: the facts, as in its constants.

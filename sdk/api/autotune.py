@@ -58,7 +58,7 @@ def autotune(
             A phone is its DSP for a Hexagon target. Without one those of `options`, else the free devices of the
             inventory that have the profile, else the profile's default.
         options: everything else, such as `RunOptions.of(budget_s=600, batch_size=16)`; docs/tuning.md lists it.
-        run_folder: where everything goes; None makes tuned/<name>-<target>-<n>.
+        run_folder: where everything goes; None makes `tuned/<name>-<target>-<n>`.
         listen: called with every event, from several threads.
         stop: set it, from any thread, to end cleanly with the best so far.
 
@@ -104,7 +104,8 @@ def resume(
     Args:
         run_folder: the run's.
         changes: options to change, by their keywords as for `RunOptions.of`; none that says what is tuned.
-        listen, stop: as for `autotune`.
+        listen: as for `autotune`.
+        stop: as for `autotune`.
 
     Raises:
         SdkError: a subclass, for everything that a user can fix.
