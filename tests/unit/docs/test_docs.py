@@ -113,3 +113,9 @@ def source_strings() -> Iterator[str]:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield node.value
+
+
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    words = re.findall(r"^\| ([\w -]+) \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)[1:]
+    assert len(words) > 50
+    assert words == sorted(set(words))
