@@ -104,8 +104,7 @@ def resume(
     Args:
         run_folder: the run's.
         changes: options to change, by their keywords as for `RunOptions.of`; none that says what is tuned.
-        listen: as for `autotune`.
-        stop: as for `autotune`.
+        listen, stop: as for `autotune`.
 
     Raises:
         SdkError: a subclass, for everything that a user can fix.

@@ -35,8 +35,7 @@ def bench(
     Args:
         generator: as for `sdk.autotune`, with its parameters.
         schedules: each as in `sdk.build`.
-        target: as in `sdk.autotune`.
-        device: as in `sdk.autotune`; of several each times in turn.
+        target, device: as in `sdk.autotune`; of several devices each times in turn.
         options: those of the devices, the inputs and the measuring count.
         turns: how often each schedule is timed; they alternate, so that a drift affects all alike.
         progress: called with a phrase at every step.
@@ -67,8 +66,7 @@ def play_off(
     Args:
         generator: as for `sdk.autotune`, with its parameters.
         schedules: at least two, each as in `sdk.build`.
-        target: as in `sdk.autotune`.
-        device: as in `sdk.autotune`; every turn is done on all of them.
+        target, device: as in `sdk.autotune`; every turn is done on all devices.
         options: as for `bench`; and the objective, the seed of the order within the turns, and the budget, past which
             no further turn begins.
 
@@ -96,7 +94,8 @@ def func_times(
 ) -> list[ProfiledSchedule]:
     """Tell what each Func takes in schedules of one generator, by Halide's sampling profiler.
 
-    The arguments are those of `bench`.
+    Args:
+        generator, schedules, target, device, options, progress: as for `bench`.
 
     Returns:
         One for each schedule and device. The profiler itself takes time: compare whole schedules with `bench`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import operator
 import re
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import typer
+from markdown.extensions.toc import slugify
 
 import sdk
 from docs.command_pages import command_pages
@@ -29,6 +31,7 @@ def blocks(page: Path, language: str) -> Iterator[str]:
     return (block.body for block in blocks_of(page) if block.language == language)
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
@@ -57,10 +60,19 @@ def test_every_public_name_has_a_place() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_links_to_files_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+            if anchor:
+                assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+@functools.cache
+def anchors(page: Path) -> frozenset[str]:
+    """The anchors of the page's headings, as the site and GitHub make them."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return frozenset(slugify(heading, "-") for heading in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
 
 
 def test_python_and_toml_compile() -> None:
