@@ -124,12 +124,13 @@ def test_what_needs_more_than_this_machine_says_so(block: Block, words: list[str
 
 def needs_more(words: list[str]) -> bool:
     """Whether a command asks a device, a card, a farm or a licensed SDK."""
+    command, sub_command = [*words, "", ""][:2]
     values = {flag: value for flag, value in pairwise(words) if flag.startswith("-")}
     return (
-        (words[:1] == ["devices"] and words[1:2] != [] and words[1] in _ASKS_A_DEVICE)
-        or (words[:1] == ["farm"] and words[1] in ("scheduler", "worker", "status"))
-        or (words[0] in ("autotune", "bench") and values.get("--target", "").startswith("cuda"))
-        or ("--device" in values and words[0] != "weights" and values["--device"] not in _HERE)
+        (command == "devices" and sub_command in _ASKS_A_DEVICE)
+        or (command == "farm" and sub_command in ("scheduler", "worker", "status"))
+        or (command in ("autotune", "bench") and values.get("--target", "").startswith("cuda"))
+        or (command != "weights" and values.get("--device", "qemu") not in _HERE)
         or "--hexagon-sdk-root" in values
         or "--scheduler" in values
     )
