@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from halide_autotune.sdk.commands import config, schedule, targets, weights
-from halide_autotune.sdk.commands.autotune import autotune
+from halide_autotune.sdk.commands.autotune.autotune import autotune
 from halide_autotune.sdk.commands.bench import bench
 from halide_autotune.sdk.commands.build import build
 from halide_autotune.sdk.commands.check import check

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
 from halide_autotune.devices.timing.measure_settings import KernelInputs
+from halide_autotune.sdk.options.shared_options import ShippedGenerators
 from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.pipeline.estimates import EstimateOptions
 from halide_autotune.targets.toolchain.cpp_build import CppBuild
@@ -41,10 +42,7 @@ class CheckOptions:
         build: what else C++ generators of `generators` are made from.
     """
 
-    generators: Annotated[
-        tuple[str, ...],
-        Option("--generator", metavar="GENERATOR", help="path.py[:name] or path.cpp[:name]. Repeatable."),
-    ] = ()
+    generators: ShippedGenerators = ()
     slower_share: Annotated[
         float,
         number(0.0, 10.0),

@@ -10,7 +10,7 @@ import typer
 from halide_autotune.autotune_loop.specification.options import DeviceOptions, FarmOptions
 from halide_autotune.sdk.options.autotune_options import GeneratorOptions
 from halide_autotune.sdk.options.completion import COMPLETIONS
-from halide_autotune.targets.values.options import option_of
+from halide_autotune.targets.values.options import Option, option_of
 
 
 def declared(kind: type[Any], keyword: str, **changes: Any) -> Any:
@@ -31,6 +31,15 @@ GeneratorArgument = Annotated[
     typer.Argument(
         metavar="GENERATOR",
         help="path.py[:name], path.cpp[:name], a built path.generator[:name], or a name of sdk.toml.",
+    ),
+]
+# A field of the dataclasses of options of the commands that read a shipped folder.
+ShippedGenerators = Annotated[
+    tuple[str, ...],
+    Option(
+        "--generator",
+        metavar="GENERATOR",
+        help="A generator in place of the file that was tuned: path.py[:name] or path.cpp[:name]. Repeatable.",
     ),
 ]
 ParameterOption = Annotated[list[str] | None, declared(GeneratorOptions, "parameters")]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.options.shared_options import ShippedGenerators
 from halide_autotune.targets.toolchain.cpp_build import CppBuild
 from halide_autotune.targets.values.checks import above_zero
 from halide_autotune.targets.values.options import Option
@@ -21,10 +22,7 @@ class ShipOptions:
         build: what else C++ generators of `generators` are made from.
     """
 
-    generators: Annotated[
-        tuple[str, ...],
-        Option("--generator", metavar="GENERATOR", help="A generator in place of the tuned file. Repeatable."),
-    ] = ()
+    generators: ShippedGenerators = ()
     accept_sizes: Annotated[
         tuple[str, ...],
         Option(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
 PACKAGES = ("targets", "weights", "devices", "autotune_loop", "sdk")
-MOST_MODULES = 16
+MOST_MODULES = 15
 MOST_LINES = 420
 MOST_FUNCTION_LINES = 60
 MOST_PARAMETERS = 8

@@ -15,7 +15,7 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.published import NOTHING
 from halide_autotune.autotune_loop.store.run_record import read_run_record
 from halide_autotune.sdk.commands import autotune as command
-from halide_autotune.sdk.commands.autotune_follow_up import follow_up
+from halide_autotune.sdk.commands.autotune.follow_up import follow_up
 from halide_autotune.sdk.main import main
 from halide_autotune.sdk.options.resume_options import resumed_options
 from tests.run_specs import make_record, make_spec, make_task

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from halide_autotune.autotune_loop.store.run_record import RunRecord
-from halide_autotune.sdk.commands.autotune_follow_up import follow_up
+from halide_autotune.sdk.commands.autotune.follow_up import follow_up
 from halide_autotune.sdk.options.autotune_options import given_generators
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec
 from halide_autotune.sdk.options.resume_options import resumed_folder, resumed_options

@@ -38,12 +38,12 @@ def autotune(typed: Annotated[Mapping[str, Any], Takes(GeneratorOptions, RunOpti
 
 def _run(values: Mapping[str, object], command: CommandOptions) -> None:
     if command.replay is not None:
-        from halide_autotune.sdk.commands.autotune_replay import run_replay
+        from halide_autotune.sdk.commands.autotune.replay import run_replay
 
         run_replay(values, command, command.replay)
         return
     from halide_autotune.autotune_loop.run.result import Outcome
-    from halide_autotune.sdk.commands.autotune_follow_up import follow_up
+    from halide_autotune.sdk.commands.autotune.follow_up import follow_up
     from halide_autotune.sdk.display.display import STOPPING, GuardedDisplay, choose_display
 
     tune = _prepare(values, command)
