@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import select
 import sys
@@ -31,6 +32,7 @@ from halide_autotune.sdk.commands.farm import farm
 from halide_autotune.sdk.commands.report import report
 from halide_autotune.sdk.commands.retrain import retrain
 from halide_autotune.sdk.commands.ship import ship
+from halide_autotune.sdk.options.help_text import help_text
 from halide_autotune.sdk.service.interrupts import end_in_order
 from halide_autotune.targets.errors import SdkError, remedy
 
@@ -91,7 +93,8 @@ def make_application() -> typer.Typer:
     """Return the application with all its commands."""
     application = typer.Typer(
         name="sdk",
-        help="Autotune Halide pipelines for the devices they will run on.",
+        help="Autotune Halide pipelines for the devices they will run on."
+        "\n\nExample: sdk autotune blur.py --target host --budget 5m",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -105,18 +108,16 @@ def make_application() -> typer.Typer:
 
 def _run(arguments: list[str]) -> int:
     command = typer.main.get_command(make_application())
-    _show_flags_without_type(command)
+    _explain_plainly(command, short="-h" in arguments and "--help" not in arguments)
     result = command.main(args=arguments, prog_name="sdk", standalone_mode=False)
     return result if isinstance(result, int) else _DONE
 
 
-def _show_flags_without_type(command: Any) -> None:
-    """Leave out of the help that a flag is a <bool>, which some versions of typer print."""
-    for parameter in command.params:
-        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-            parameter.metavar = ""
+def _explain_plainly(command: Any, *, short: bool) -> None:
+    """Give a command and those below it our help, in place of Typer's, which has boxes and names of Python's types."""
+    command.get_help = functools.partial(help_text, command, short=short)
     for each in getattr(command, "commands", {}).values():
-        _show_flags_without_type(each)
+        _explain_plainly(each, short=short)
 
 
 def _version(wanted: bool) -> None:

@@ -126,8 +126,8 @@ class Learner:
                 reason=report.reason,
                 samples=self._samples,
                 duration_s=report.duration_s,
-                accuracy_before=None if before is None else before.pairwise_accuracy,
-                accuracy_after=None if after is None else after.pairwise_accuracy,
+                accuracy_before=None if before is None else before.told_accuracy,
+                accuracy_after=None if after is None else after.told_accuracy,
             )
         )
 
@@ -137,15 +137,17 @@ class Learner:
         if own is None:
             return
         paths = (self._store.default_weights, self._store.start_weights)
-        own_share, transferred_share = (self._process.score(path).pairwise_accuracy for path in paths)
+        own_scores, transferred = (self._process.score(path) for path in paths)
+        own_share, transferred_share = own_scores.pairwise_accuracy, transferred.pairwise_accuracy
         if own_share is None or transferred_share is None or own_share <= transferred_share:
             return
         write_weights(own, self._store.updated_weights)
         self._process.load_weights(self._store.updated_weights)
         self._listen(
             Notice(
-                f"Halide's own weights order {own_share:.0%} of the first schedules' pairs correctly, the weights that "
-                f"the run started from {transferred_share:.0%}. The run continues from Halide's."
+                f"Halide's own weights order {own_scores.accuracy_text} of the first schedules correctly, the weights "
+                f"that the run started from {transferred.accuracy_text.partition(' of ')[0]}. The run continues from "
+                "Halide's."
             )
         )
 

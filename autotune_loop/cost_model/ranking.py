@@ -59,6 +59,10 @@ def _mean_ranks(values: Values) -> npt.NDArray[np.float64]:
     return ranks
 
 
+# A percentage of fewer pairs would move by several points with one of them.
+FEWEST_PAIRS = 30
+
+
 @dataclass(frozen=True)
 class RankingScores:
     """Scores over several pipelines; schedules are only ever compared within their own pipeline.
@@ -78,6 +82,19 @@ class RankingScores:
     best_in_top_1: float | None
     best_in_top_8: float | None
     spearman: float | None
+
+    @property
+    def told_accuracy(self) -> float | None:
+        """`pairwise_accuracy` where it is of enough pairs to be told as a percentage."""
+        return self.pairwise_accuracy if self.pairs >= FEWEST_PAIRS else None
+
+    @property
+    def accuracy_text(self) -> str:
+        """'71.8 % of 3,380 pairs'; '9 of 12 pairs' where they are too few for a percentage."""
+        share = self.pairwise_accuracy or 0.0
+        if self.told_accuracy is None:
+            return f"{round(share * self.pairs)} of {self.pairs} pairs"
+        return f"{100 * share:.1f} % of {self.pairs:,} pairs"
 
 
 def score_ranking(model: CostModel, batches: Sequence[PipelineBatch]) -> RankingScores:

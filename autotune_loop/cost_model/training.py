@@ -113,8 +113,8 @@ def _judge(before: RankingScores, after: RankingScores, judged_on: str) -> tuple
     if before.pairwise_accuracy is None or after.pairwise_accuracy is None:
         return TrainingOutcome.ACCEPTED, "all schedules ran equally fast, so there was no order to judge by"
     figures = (
-        f"the new weights order {after.pairwise_accuracy:.1%} of {after.pairs:,} pairs of {judged_on} "
-        f"schedules correctly, the old ones {before.pairwise_accuracy:.1%}"
+        f"the new weights order {after.accuracy_text} of {judged_on} schedules correctly, "
+        f"the old ones {before.accuracy_text.partition(' of ')[0]}"
     )
     if after.pairwise_accuracy < before.pairwise_accuracy:
         return TrainingOutcome.RANKS_WORSE, figures

@@ -287,13 +287,19 @@ def _published_headers(
 
 
 def _trainings(connection: sqlite3.Connection) -> tuple[Training, ...]:
+    # Imported here, because it imports numpy.
+    from halide_autotune.autotune_loop.cost_model.ranking import FEWEST_PAIRS
+
     trainings = []
     for round_index, sha256, accepted, reason, text in connection.execute(
         "SELECT round, sha256, accepted, reason, report FROM weights ORDER BY rowid"
     ):
         report = json.loads(str(text))
         accuracies = [report.get(key, {}) or {} for key in ("before", "after")]
-        before, after = (scores.get("pairwise_accuracy") for scores in accuracies)
+        before, after = (
+            scores.get("pairwise_accuracy") if scores.get("pairs", FEWEST_PAIRS) >= FEWEST_PAIRS else None
+            for scores in accuracies
+        )
         trainings.append(Training(int(round_index), str(sha256), bool(accepted), str(reason), before, after))
     return tuple(trainings)
 

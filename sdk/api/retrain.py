@@ -89,7 +89,7 @@ def retrain(
                 pipelines=report.pipelines,
                 samples=report.training_samples,
                 held_out_samples=report.held_out_samples,
-                pairwise_accuracy=None if report.after is None else report.after.pairwise_accuracy,
+                pairwise_accuracy=None if report.after is None else report.after.told_accuracy,
                 best_in_top_8=None if report.after is None else report.after.best_in_top_8,
             ),
             created=datetime.now(UTC).date().isoformat(),

@@ -30,7 +30,9 @@ def compare(
             autocompletion=COMPLETIONS["runs"],
         ),
     ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write an HTML page.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Also write an HTML page.")
+    ] = None,
     loops: Annotated[bool, typer.Option("--loops", help="Also show how the loops of the winners differ.")] = False,
     as_json: JsonOption = False,
 ) -> None:

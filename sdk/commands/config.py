@@ -14,7 +14,10 @@ from halide_autotune.sdk.output import make_console, plain_table, print_json
 if TYPE_CHECKING:
     from halide_autotune.sdk.project.file import Project
 
-group = typer.Typer(name="config", help="Which options a run would have in this folder, and where each comes from.")
+group = typer.Typer(
+    name="config",
+    help="Which options a run would have in this folder, and where each comes from.\n\nExample: sdk config show",
+)
 _DEFAULT = "default"
 
 

@@ -36,14 +36,19 @@ def report(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The HTML file. [default: report.html in the run's folder]")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The HTML file. [default: report.html in the run's folder]"
+        ),
     ] = None,
     lines: Annotated[
         list[str] | None,
         typer.Option("--line", metavar="NAME=MS", help="A time to compare with, such as 'by hand=5.6'. Repeatable."),
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Follow a live run in the browser instead.")] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port of --serve; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port of --serve; 0 takes a free one.")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Write a run's report: one HTML file that opens without a network.

@@ -26,15 +26,17 @@ def retrain(
             autocompletion=COMPLETIONS["runs"],
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .weights file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .weights file to write.")],
     target: Annotated[
         str | None,
         declared(DeviceOptions, "target", help="The profile of the runs."),
     ] = None,
     *,
     learn: LearnOptions,
-    parallelism: Annotated[int | None, typer.Option("--parallelism", min=1, help="Cores of the device.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Chooses the samples that are held out.")] = 0,
+    parallelism: Annotated[
+        int | None, typer.Option("--parallelism", metavar="THREADS", min=1, help="Cores of the device.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="NUMBER", help="Chooses the samples that are held out.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Train the cost model on recorded runs, without a device.

@@ -21,7 +21,10 @@ from halide_autotune.sdk.options.with_options import Takes, with_options
 from halide_autotune.sdk.project.file import find_project
 from halide_autotune.targets.values.options import Option
 
-group = typer.Typer(name="schedule", help="Show schedules: a header's, or what a generator's author wrote.")
+group = typer.Typer(
+    name="schedule",
+    help="Show schedules: a header's, or what a generator's author wrote.\n\nExample: sdk schedule show blur.schedule.h",
+)
 _TAKEN = ("target", "target_features")
 _SUFFIXES = (".h", ".hpp", ".json")
 
@@ -32,7 +35,11 @@ class ShowOptions:
 
     format: Annotated[
         ShowFormat,
-        Option("--format", help="loops, cpp (a header), python (a module) or json (what programs read and change)."),
+        Option(
+            "--format",
+            metavar="FORMAT",
+            help="loops, cpp (a header), python (a module) or json (what programs read and change).",
+        ),
     ] = ShowFormat.LOOPS
 
 

@@ -31,7 +31,9 @@ def ship(
             autocompletion=COMPLETIONS["runs"],
         ),
     ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The folder to write, or to add to.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write, or to add to.")
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Show the loops of the winners instead.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check a shipped folder instead.")] = False,
     options: ShipOptions,

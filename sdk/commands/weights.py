@@ -187,7 +187,9 @@ def evaluate(
     runs: Annotated[
         list[Path], typer.Option("--on", metavar="RUN", help="A run folder, or a folder of .sample files. Repeatable.")
     ],
-    parallelism: Annotated[int | None, typer.Option("--parallelism", min=1, help="Cores of the device.")] = None,
+    parallelism: Annotated[
+        int | None, typer.Option("--parallelism", metavar="THREADS", min=1, help="Cores of the device.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score weights on recorded schedules, beside Halide's own.
@@ -219,8 +221,9 @@ def _print_scores(scores: list[WeightsScore]) -> None:
     for score in scores:
         ranking = score.overall
         correlation = "" if ranking.spearman is None else f"{ranking.spearman:.2f}"
-        shares = [ranking.pairwise_accuracy, ranking.best_in_top_8, ranking.best_in_top_1]
-        table.add_row(score.label, *(share_text(share) for share in shares), correlation)
+        in_order = ranking.accuracy_text.removesuffix(" pairs") if ranking.pairs else share_text(None)
+        shares = [ranking.best_in_top_8, ranking.best_in_top_1]
+        table.add_row(score.label, in_order, *(share_text(share) for share in shares), correlation)
     console = make_console()
     console.print(table)
     schedules = count_text(scores[0].overall.samples, "schedule")
@@ -239,8 +242,8 @@ def import_weights(
         str | None,
         declared(DeviceOptions, "target", help="Its profile."),
     ] = None,
-    device: Annotated[str, typer.Option("--device", help="The device that it was trained on.")] = "",
-    note: Annotated[str, typer.Option("--note", help="A note, one line.")] = "",
+    device: Annotated[str, typer.Option("--device", metavar="NAME", help="The device that it was trained on.")] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="A note, one line.")] = "",
     replace: Annotated[bool, typer.Option("--replace", help="Replace the weights that have the name.")] = False,
 ) -> None:
     """Keep a weights file under the name of its profile and device; searches for them start from it.
@@ -272,7 +275,8 @@ def import_weights(
 def export_weights(
     weights: _WeightsArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The .weights file to write; its lineage goes beside it.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The .weights file to write; its lineage goes beside it."),
     ],
 ) -> None:
     """Write weights and their lineage to files, to use them on another machine.

@@ -139,6 +139,10 @@ class CommandOptions:
         bool,
         Option("--plain", help="Print lines instead of the live view (the default without a terminal).", panel=_OUTPUT),
     ] = False
+    verbose: Annotated[
+        bool,
+        Option("--verbose", "-v", help="As --plain, with every new best, stage and training.", panel=_OUTPUT),
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,9 @@ class BenchOptions:
             help="A .schedule.h; or own (the generator's), adams2019, mullapudi2016, li2018. Repeatable.",
         ),
     ] = (OWN_SCHEDULE,)
-    turns: Annotated[int, whole_number(1), Option("--turns", help="How often each schedule is timed.")] = 5
+    turns: Annotated[
+        int, whole_number(1), Option("--turns", metavar="COUNT", help="How often each schedule is timed.")
+    ] = 5
     by_func: Annotated[
         bool, Option("--by-func", help="Show what each Func takes, by Halide's profiler, instead of timing.")
     ] = False
@@ -64,5 +66,5 @@ class BuildOptions:
             help="A .schedule.h; or own (the generator's), adams2019 (anderson2021 for a card), mullapudi2016, li2018.",
         ),
     ] = OWN_SCHEDULE
-    output: Annotated[Path, Option("--output", "-o", help="Folder for the files.")] = Path("build")
+    output: Annotated[Path, Option("--output", "-o", metavar="FOLDER", help="Folder for the files.")] = Path("build")
     as_json: Annotated[bool, Option("--json", help="Print JSON for machines.")] = False

@@ -46,7 +46,9 @@ class NewDevice:
     ] = None
     adb: Annotated[str | None, Option("--adb", metavar="ADDRESS", help="host:port of an Android device.")] = None
     usb: Annotated[bool, Option("--usb", help="An Android device on a USB cable.")] = False
-    serial: Annotated[str | None, Option("--serial", help="Serial number of the Android device.")] = None
+    serial: Annotated[str | None, Option("--serial", metavar="NUMBER", help="Serial number of the Android device.")] = (
+        None
+    )
     profile: Annotated[
         str | None,
         Option(
@@ -57,7 +59,7 @@ class NewDevice:
             complete="targets",
         ),
     ] = None
-    labels: Annotated[tuple[str, ...], Option("--label", help="A label. Repeatable.")] = ()
+    labels: Annotated[tuple[str, ...], Option("--label", metavar="LABEL", help="A label. Repeatable.")] = ()
     identity_file: Annotated[
         str | None,
         Option("--identity-file", metavar="FILE", help="The private key to log in with.", parse=_key_path),
@@ -72,9 +74,9 @@ class NewDevice:
     cores: Annotated[
         str | None, Option("--cores", metavar="LIST", help="Cores to time on, such as 2-3,6. [default: all]")
     ] = None
-    slots: Annotated[int | None, Option("--slots", help="Kernels timed at once, each on its share of the cores.")] = (
-        None
-    )
+    slots: Annotated[
+        int | None, Option("--slots", metavar="COUNT", help="Kernels timed at once, each on its share of the cores.")
+    ] = None
     folder: Annotated[str | None, Option("--folder", metavar="PATH", help="The folder to work in on the device.")] = (
         None
     )

@@ -10,7 +10,9 @@ from halide_autotune.sdk.commands.farm.serve import scheduler, worker
 from halide_autotune.sdk.commands.farm.status import status
 
 group = typer.Typer(
-    name="farm", help="Share devices and cores between hosts and users: certificates, scheduler, worker, status."
+    name="farm",
+    help="Share devices and cores between hosts and users: certificates, scheduler, worker, status."
+    "\n\nExample: sdk farm status",
 )
 for command in (certificates, revoke, scheduler, worker, status):
     group.command()(command)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halide_autotune.autotune_loop.cost_model.ranking import best_in_top, ordered_pairs, spearman
+from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, best_in_top, ordered_pairs, spearman
 
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=12)
 
@@ -49,3 +49,13 @@ def test_spearman_depends_on_the_order_alone(values: list[int]) -> None:
     array, other = np.array(values, dtype=np.float64), np.arange(len(values), dtype=np.float64)
     first, second = spearman(array, other), spearman(np.exp(array / 10), other * 3 + 1)
     assert first == second or first == pytest.approx(second)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "share", "text"),
+    [(12, 0.75, "9 of 12 pairs"), (29, 1.0, "29 of 29 pairs"), (30, 0.8, "80.0 % of 30 pairs"), (0, None, "0 of 0 pairs")],
+)
+def test_few_pairs_are_counted_and_not_told_as_a_percentage(pairs: int, share: float | None, text: str) -> None:
+    scores = RankingScores(10, pairs, share, None, None, None)
+    assert scores.accuracy_text == text
+    assert scores.told_accuracy == (share if pairs >= 30 else None)
