@@ -126,10 +126,13 @@ def technique_of(point: Point) -> str:
 
 
 def found_by(point: Point) -> str:
-    """What found a schedule, as reports tell it: a sample of Halide's search is chosen by a model, not at random."""
-    if point.origin is Origin.RANDOM:
-        return TechniqueName.SAMPLING
-    return (point.plug_in if isinstance(point, SchedulePoint) else "") or point.origin.value
+    """What found a schedule, as all outputs tell it: a technique by the name that `--technique` takes.
+
+    So a sample of Halide's search, which a model has chosen, is none of a random search.
+    """
+    if point.origin is Origin.RANDOM or point.origin is Origin.PLUG_IN or point.origin in ORIGINS.values():
+        return technique_of(point)
+    return point.origin.value
 
 
 @dataclass(frozen=True)

@@ -47,13 +47,6 @@ class Clock(Enum):
         return "wall time" if self is Clock.WALL else f"{self.value} time, not a device's"
 
     @property
-    def label(self) -> str:
-        """What follows a number that stands alone; empty for real time on a real device."""
-        if self is Clock.CYCLES:
-            return " (DSP cycles as ns)"
-        return "" if self is Clock.WALL else f" ({self.words})"
-
-    @property
     def mark(self) -> str:
         """What follows each number where `words` are said once; empty for real time on a real device."""
         return {Clock.WALL: "", Clock.CYCLES: " dsp", Clock.EMULATED: " emul", Clock.SIMULATED: " sim"}[self]
@@ -65,10 +58,10 @@ class Clock(Enum):
         return f"{recorded} time, not a device's" if known is None else known.words
 
     @classmethod
-    def label_of(cls, recorded: str) -> str:
-        """`label` for a recorded clock, which may be an unknown one."""
+    def mark_of(cls, recorded: str) -> str:
+        """`mark` for a recorded clock, which may be an unknown one."""
         known = cls._known(recorded)
-        return f" ({cls.words_of(recorded)})" if known is None else known.label
+        return f" {recorded}" if known is None else known.mark
 
     @classmethod
     def _known(cls, recorded: str) -> Clock | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import io
 import json
 import os
 import sys
@@ -15,6 +17,26 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _WIDTH_WITHOUT_TERMINAL = 160
+
+
+# For terminals and logs that have no such letters.
+_IN_ASCII = {"×": "x", "–": "-", "…": "...", "±": "+-", "·": "-", "°": " degrees ", "→": "->"}
+_READABLE = "readable"
+
+
+def accept_every_text() -> None:
+    """Print what a terminal's or a log's encoding lacks in other letters: a name in another alphabet fails no run."""
+    codecs.register_error(_READABLE, _in_other_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors=_READABLE)
+
+
+def _in_other_letters(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(_IN_ASCII.get(letter, "?") for letter in lacking), error.end
 
 
 def print_json(value: object) -> None:
@@ -95,11 +117,15 @@ def show_progress(text: str, quiet: bool = False) -> Iterator[Callable[[str], No
     if quiet:
         yield lambda step: None
         return
-    if not sys.stderr.isatty():
+    console = None
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False)
+    if console is None or console.is_dumb_terminal:
         sys.stderr.write(text + "\n")
         yield lambda step: print(step, file=sys.stderr)
         return
-    from rich.console import Console
-
-    with Console(stderr=True, highlight=False).status(text) as status:
+    # Its spinner is of letters that every terminal has.
+    with console.status(text, spinner="line") as status:
         yield lambda step: status.update(step)

@@ -332,7 +332,7 @@ class _Preparation:
         median_ms = measurement.comparable_median_s * 1e3
         if placement is not None and state.scale is not None:
             median_ms = state.scale.time_ms(placement.relative)
-        time_text = f"{median_ms:.6g} ms ({measurement.clock.value} time, one timing)"
+        time_text = f"{median_ms:.4g} ms{measurement.clock.mark} (one timing)"
         who = f"{built.autoscheduler}'s schedule"
         if kind == _REFERENCE:
             who = f"The reference, {who},"

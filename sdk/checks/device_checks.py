@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from halide_autotune.devices.health.probe import DeviceSense
 from halide_autotune.devices.inventory.inventory import InventoryDevice
 from halide_autotune.sdk.checks.check import Check
-from halide_autotune.sdk.display.quantities import short_duration_text
+from halide_autotune.sdk.display.quantities import duration_text
 from halide_autotune.sdk.inventory.device_access import ReachedDevice
 from halide_autotune.sdk.inventory.device_facts import cores_text
 from halide_autotune.targets.errors import SdkError
@@ -90,8 +90,8 @@ def _lease(device: InventoryDevice, reached: ReachedDevice) -> Check:
     if not foreign:
         return Check("lease", True, "held by you" if leases else "free")
     holder = foreign[0]
-    found = f"held by {holder.owner} for {short_duration_text(holder.since_s)}"
-    wait = short_duration_text(holder.expires_in_s)
+    found = f"held by {holder.owner} for {duration_text(holder.since_s)}"
+    wait = duration_text(holder.expires_in_s)
     fix = f"Wait {wait} until it ends, or take it with `sdk devices lease {device.name} --force`."
     return Check("lease", False, found, fix)
 

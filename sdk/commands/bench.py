@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,6 +100,7 @@ def _as_dict(result: ComparedSchedule) -> dict[str, object]:
 def _print_table(results: list[ComparedSchedule]) -> None:
     """Print a table for each device: times of different devices are not compared."""
     devices = dict.fromkeys(result.device for result in results)
+    _print_clocks(turn.clock.value for result in results for turn in result.turns[:1])
     for device in devices:
         _print_device(device, [result for result in results if result.device == device])
     _print_shapes({result.label: result.reshaped for result in results if result.turns})
@@ -107,6 +108,13 @@ def _print_table(results: list[ComparedSchedule]) -> None:
         if result.failure is not None:
             place = f" on {result.device}" if len(devices) > 1 else ""
             typer.echo(f"{result.label}{place}: {result.failure.message}", err=True)
+
+
+def _print_clocks(clocks: Iterable[str]) -> None:
+    from halide_autotune.sdk.display.clock_lines import clock_lines
+
+    for line in clock_lines(clocks):
+        make_console().print(line)
 
 
 def _print_shapes(reshaped: Mapping[str, Sequence[ReshapedOutput]]) -> None:
@@ -120,10 +128,11 @@ def _print_shapes(reshaped: Mapping[str, Sequence[ReshapedOutput]]) -> None:
 
 
 def _print_device(device: str, results: list[ComparedSchedule]) -> None:
-    label = next((r.turns[0].clock.label for r in results if r.turns), "")
-    numbers = ("median ms", "spread", "minimum ms", "repetitions", "against the first")
+    clock = next((r.turns[0].clock for r in results if r.turns), None)
+    mark = "" if clock is None else clock.mark
+    numbers = (f"median ms{mark}", "spread", f"minimum ms{mark}", "repetitions", "against the first")
     table = plain_table("schedule", *numbers, "output", numbers=numbers)
-    table.title = f"time of one call on {device}{label}"
+    table.title = f"time of one call on {device}"
     for result in results:
         table.add_row(*_row(result, results[0].median_ms))
     make_console().print(table)
@@ -197,10 +206,12 @@ def _play_off_fields(result: HeaderPlayOff) -> dict[str, object]:
 def _print_times(result: HeaderPlayOff) -> None:
     from halide_autotune.devices.device import Clock
 
-    label = Clock(result.clock).label if result.clock else ""
-    numbers = ("median ms", "fastest to slowest", "turns")
+    clocks = [result.clock] if result.clock else []
+    _print_clocks(clocks)
+    mark = "".join(map(Clock.mark_of, clocks))
+    numbers = (f"median ms{mark}", f"fastest to slowest ms{mark}", "turns")
     table = plain_table("schedule", "device", *numbers, numbers=numbers)
-    table.title = f"time of one call{label}, each turn in its own process"
+    table.title = "time of one call, each turn in its own process"
     for contender, by_device in zip(result.labels, result.times, strict=True):
         if not by_device:
             table.add_row(contender, "–", "failed", "–", "–")

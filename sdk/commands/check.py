@@ -74,11 +74,14 @@ def _write(path: Path, text: str) -> None:
 
 def _print(folder: Path, result: GateResult) -> None:
     from halide_autotune.autotune_loop.shipping.gate.reports import figures
+    from halide_autotune.sdk.display.clock_lines import clock_lines
 
     numbers = ("times as fast as the default", "when shipped", "time")
     table = plain_table("schedule", "target", "device", "result", *numbers, numbers=numbers)
     for one in result.schedules:
         table.add_row(one.header, one.target, one.device or "–", one.verdict.value, *figures(one))
+    for line in clock_lines(one.clock for one in result.schedules if one.clock):
+        make_console().print(line)
     if result.schedules:
         make_console().print(table)
     for one in result.schedules:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from halide_autotune.sdk.display.quantities import clock_text, time_text
+from halide_autotune.sdk.display.quantities import duration_text, unit_of
 from halide_autotune.sdk.options.completion import COMPLETIONS
 from halide_autotune.sdk.options.shared_options import JsonOption
 from halide_autotune.sdk.output import make_console, plain_table, print_json
@@ -74,13 +74,18 @@ def _compare_headers(headers: list[Path], output: Path | None, as_json: bool) ->
 def _print(comparison: Comparison, *, loops: bool) -> None:
     from halide_autotune.autotune_loop.report.loops_text import loops_difference
     from halide_autotune.devices.device import Clock
+    from halide_autotune.sdk.display.clock_lines import clock_lines
 
     console = make_console()
     console.print(comparison.name, style="bold")
     if comparison.why_not_compared:
         console.print(f"{comparison.why_not_compared} Compare no time of one run with another's.", style="bold yellow")
-    marks = {one.label: Clock(one.run.clock).mark for one in comparison.runs}
-    numbers = ("time", "timed", "best", "default", "times as fast")
+    for line in clock_lines(one.run.clock for one in comparison.runs):
+        console.print(line)
+    marks = {one.label: Clock.mark_of(one.run.clock) for one in comparison.runs}
+    published = [time for one in comparison.runs for time in (one.published.tuned, one.published.default)]
+    unit = unit_of(None if time is None else time.median_ms for time in published)
+    numbers = ("took", "timed", "tuned", "default", "times as fast")
     table = plain_table("run", "target", "device", *numbers, "found by", numbers=numbers)
     for one in comparison.runs:
         gain, mark = one.published.speed_up, marks[one.label]
@@ -88,10 +93,10 @@ def _print(comparison: Comparison, *, loops: bool) -> None:
             one.label,
             one.run.record.spec.profile.name,
             ", ".join(one.run.record.made_with.devices),
-            clock_text(one.run.duration_s),
+            duration_text(one.run.duration_s),
             str(len(one.task.samples)),
-            "–" if one.published.tuned is None else time_text(one.published.tuned.median_ms, mark),
-            "–" if one.published.default is None else time_text(one.published.default.median_ms, mark),
+            "–" if one.published.tuned is None else unit.text(one.published.tuned.median_ms, mark),
+            "–" if one.published.default is None else unit.text(one.published.default.median_ms, mark),
             "–" if gain is None else f"{gain.times:.2f} (than the {gain.than})",
             one.found_by or "–",
         )
@@ -114,27 +119,28 @@ def _short(text: str) -> str:
 
 
 def _print_curves(comparison: Comparison, marks: dict[str, str]) -> None:
-    moments = [clock_text(moment_s) for moment_s in comparison.moments_s]
+    moments = [duration_text(moment_s) for moment_s in comparison.moments_s]
     if not moments:
         return
     table = plain_table("best so far, after", *moments, numbers=moments)
+    unit = unit_of(one.best_ms_after(moment_s) for one in comparison.runs for moment_s in comparison.moments_s)
     for one in comparison.runs:
         reached = [one.best_ms_after(moment_s) for moment_s in comparison.moments_s]
-        table.add_row(one.label, *("–" if ms is None else time_text(ms, marks[one.label]) for ms in reached))
+        table.add_row(one.label, *("–" if ms is None else unit.text(ms, marks[one.label]) for ms in reached))
     make_console().print(table)
 
 
 def _print_techniques(comparison: Comparison, marks: dict[str, str]) -> None:
     """What found the schedules, and on which device, where that is not the same for all."""
     rows = [(one.label, row) for one in comparison.runs for row in one.techniques]
-    numbers = ("timed", "fastest", "new bests")
+    numbers, unit = ("timed", "fastest", "new bests"), unit_of(row.best_ms for _, row in rows)
     table = plain_table("run", "found by", *numbers, numbers=numbers)
     for label, row in rows:
-        table.add_row(label, row.technique, str(row.timed), time_text(row.best_ms, marks[label]), str(row.new_bests))
+        table.add_row(label, row.technique, str(row.timed), unit.text(row.best_ms, marks[label]), str(row.new_bests))
     make_console().print(table)
     if any(len(one.by_device) > 1 for one in comparison.runs):
         table = plain_table("run", "device", *numbers[:2], numbers=numbers)
         for one in comparison.runs:
             for device, (timed, best_ms) in one.by_device.items():
-                table.add_row(one.label, device, str(timed), time_text(best_ms, marks[one.label]))
+                table.add_row(one.label, device, str(timed), unit.text(best_ms, marks[one.label]))
         make_console().print(table)

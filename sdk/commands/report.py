@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from halide_autotune.sdk.display.quantities import count_text, time_text
+from halide_autotune.sdk.display.quantities import count_text, unit_of
 from halide_autotune.sdk.options.completion import COMPLETIONS
 from halide_autotune.sdk.options.shared_options import JsonOption
 from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
@@ -162,13 +162,14 @@ def _print_tables(run: RecordedRun) -> None:
     from halide_autotune.autotune_loop.specification.tuning_task import generator_names
     from halide_autotune.autotune_loop.store.published import NOTHING
     from halide_autotune.devices.device import Clock
-    from halide_autotune.sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
+    from halide_autotune.sdk.display.clock_lines import clock_lines
+    from halide_autotune.sdk.display.published_rows import LABEL_WIDTH, ShownTimes, published_rows, size_schedule_rows
 
     console = make_console()
     clock = Clock(run.clock)
     spec = run.record.spec
     console.print(f"{generator_names(spec.tasks)} for {spec.profile.name}", style="bold")
-    for told in clock_lines(clock):
+    for told in clock_lines([run.clock]):
         console.print(told)
     for task in run.tasks:
         newest = list(correlation_by_round(task.samples).values())[-1:]
@@ -180,23 +181,21 @@ def _print_tables(run: RecordedRun) -> None:
             console.print("  nothing that the run has published is there", style="bold yellow")
             continue
         at_sizes = _at_sizes(run, task.task_index)
-        for row_label, text, style in (
-            *published_rows(published, clock.mark, ""),
-            *size_schedule_rows(at_sizes, clock.mark),
-        ):
+        shown = ShownTimes.of(published, at_sizes, clock.mark)
+        for row_label, text, style in (*published_rows(published, shown, ""), *size_schedule_rows(at_sizes, shown)):
             line = f"  {row_label:{LABEL_WIDTH}}{text}"
             console.print(line, style=style, soft_wrap=True, highlight=False, markup=False)
         if published.parameters:
             console.print(f"  {'parameters':{LABEL_WIDTH}}{set_text(published.parameters)}", highlight=False)
     fastest = sorted(run.samples, key=lambda sample: (sample.candidate.task_index, sample.median_ms))[:_FASTEST_SHOWN]
     if fastest:
-        numbers = ("time", "timings", "spread")
+        numbers, unit = ("time", "timings", "spread"), unit_of(sample.median_ms for sample in fastest)
         table = plain_table("fastest in the rounds", *numbers, "found by", "device", numbers=numbers)
         for sample in fastest:
             spread = f"{100 * sample.spread_ms / sample.median_ms:.1f} %"
             one = sample.candidate
             origin = found_by(one.point)
-            time = time_text(sample.median_ms, clock.mark)
+            time = unit.text(sample.median_ms, clock.mark)
             table.add_row(
                 set_text(one.parameters) or one.sample, time, str(sample.processes), spread, origin, sample.device
             )

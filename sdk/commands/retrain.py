@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from halide_autotune.autotune_loop.specification.options import DeviceOptions, LearnOptions
-from halide_autotune.sdk.display.quantities import count_text
+from halide_autotune.sdk.display.quantities import count_text, duration_text
 from halide_autotune.sdk.options.completion import COMPLETIONS
 from halide_autotune.sdk.options.shared_options import JsonOption, declared
 from halide_autotune.sdk.options.with_options import with_options
@@ -73,7 +73,7 @@ def retrain(
     else:
         typer.echo(f"{report.outcome.value}: {report.reason}")
         counts = f"{report.training_samples} samples trained on, {report.held_out_samples} held out"
-        typer.echo(f"{counts}, {count_text(report.pipelines, 'pipeline')}, {report.duration_s:.1f} s")
+        typer.echo(f"{counts}, {count_text(report.pipelines, 'pipeline')}, {duration_text(report.duration_s)}")
         typer.echo(f"weights: {written}" if written else "weights: none written")
     if written is None:
         raise typer.Exit(1)

@@ -23,7 +23,8 @@ from halide_autotune.targets.values.options import Option
 
 group = typer.Typer(
     name="schedule",
-    help="Show schedules: a header's, or what a generator's author wrote.\n\nExample: sdk schedule show blur.schedule.h",
+    help="Show schedules: a header's, or what a generator's author wrote."
+    "\n\nExample: sdk schedule show blur.schedule.h",
 )
 _TAKEN = ("target", "target_features")
 _SUFFIXES = (".h", ".hpp", ".json")

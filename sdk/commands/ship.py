@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from halide_autotune.sdk.display.quantities import unit_of
 from halide_autotune.sdk.options.completion import COMPLETIONS
 from halide_autotune.sdk.options.shared_options import JsonOption, ParameterOption
 from halide_autotune.sdk.options.ship_options import ShipOptions
 from halide_autotune.sdk.options.with_options import with_options
-from halide_autotune.sdk.output import print_json, show_progress
+from halide_autotune.sdk.output import make_console, print_json, show_progress
 from halide_autotune.targets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +85,11 @@ def _show(runs: list[Path]) -> None:
 
 def _print_shipped(output: Path, manifest: ShipManifest) -> None:
     from halide_autotune.autotune_loop.parameters.space import set_text
+    from halide_autotune.sdk.display.clock_lines import clock_lines
 
+    facts_of_all = [one.provenance for one in manifest.schedules] + [one.provenance for one in manifest.parameter_sets]
+    for line in clock_lines(str(facts["clock"]) for facts in facts_of_all):
+        make_console().print(line)
     for schedule in manifest.schedules:
         _print_facts(schedule.name, schedule.provenance, "schedule", schedule.for_size)
         for file in schedule.files:
@@ -107,12 +112,13 @@ def _print_shipped(output: Path, manifest: ShipManifest) -> None:
 def _print_facts(name: str, facts: Mapping[str, Any], what: str, for_size: str = "") -> None:
     from halide_autotune.devices.device import Clock
 
-    clock = Clock.label_of(str(facts["clock"]))
-    default = "" if facts["default_ms"] is None else f", the default {what} {facts['default_ms']:.4g} ms"
+    mark = Clock.mark_of(str(facts["clock"]))
+    unit = unit_of((facts["tuned_ms"], facts["default_ms"]))
+    default = "" if facts["default_ms"] is None else f", the default {what} {unit.text(facts['default_ms'], mark)}"
     # A folder that an older version shipped to does not say of what a time is.
     timed = f", {facts['tuned_from']}" if "tuned_from" in facts else ""
     at = for_size and f" at {for_size}"
-    typer.echo(f"{name} for {facts['target_profile']}{at}: {facts['tuned_ms']:.4g} ms{timed}{default}{clock}")
+    typer.echo(f"{name} for {facts['target_profile']}{at}: {unit.text(facts['tuned_ms'], mark)}{timed}{default}")
     if facts["verdict"]:
         typer.echo(f"  play-off: {facts['verdict']}")
 

@@ -70,14 +70,12 @@ def list_(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 def _print_entries(entries: list[RegisteredWeights]) -> None:
-    from halide_autotune.devices.device import Clock
-
     console = make_console()
     if not entries:
         console.print("No weights yet: searches start from the weights in Halide's plug-in.")
         return
     numbers = ("samples", "pipelines", "pairs in order")
-    table = plain_table("name", "network", *numbers, "created", "from", numbers=numbers)
+    table = plain_table("name", "network", *numbers, "created", "clock", "from", numbers=numbers)
     for entry in entries:
         lineage = entry.lineage
         source = "the SDK" if entry.is_shipped else "you"
@@ -88,7 +86,8 @@ def _print_entries(entries: list[RegisteredWeights]) -> None:
             str(lineage.training.pipelines or ""),
             "" if lineage.training.pairwise_accuracy is None else share_text(lineage.training.pairwise_accuracy),
             lineage.created,
-            source + (Clock.label_of(lineage.clock) if lineage.clock else ""),
+            lineage.clock,
+            source,
         )
     console.print(table)
 

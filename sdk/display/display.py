@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from halide_autotune.autotune_loop.events import Event, Notice
@@ -22,6 +22,10 @@ RESUME_IT = "resume it"
 class Display(Protocol):
     """Shows a run as it happens, then its result."""
 
+    def begin(self) -> None:
+        """Show at once that the run starts, before what takes long; called once, before all else."""
+        return  # logs and programs need no such thing, and inherit this
+
     def listen(self, event: Event) -> None:
         """Show one event; called from several threads."""
 
@@ -33,20 +37,20 @@ class Display(Protocol):
         """Show the result; called once, after `close`."""
 
 
-def choose_display(*, as_json: bool, quiet: bool, plain: bool) -> Display:
+def choose_display(*, as_json: bool, quiet: bool, plain: bool, verbose: bool = False) -> Display:
     """Return the display for one run: JSON lines, the result alone, plain lines, or the live view.
 
     Raises:
         UsageError: two options exclude each other.
     """
-    if plain and (as_json or quiet):
-        other = "--json" if as_json else "--quiet"
-        raise UsageError(f"--plain and {other} exclude each other.", next_step="Leave one of them out.")
+    if (plain or verbose) and (as_json or quiet):
+        one, other = "--plain" if plain else "--verbose", "--json" if as_json else "--quiet"
+        raise UsageError(f"{one} and {other} exclude each other.", next_step="Leave one of them out.")
     if as_json:
         from halide_autotune.sdk.display.json_display import JsonDisplay
 
         return JsonDisplay(result_only=quiet)
-    if not (plain or quiet) and sys.stdout.isatty():
+    if not (plain or quiet or verbose) and sys.stdout.isatty():
         from halide_autotune.sdk.display.live_display import LiveDisplay
         from halide_autotune.sdk.output import make_console
 
@@ -55,7 +59,7 @@ def choose_display(*, as_json: bool, quiet: bool, plain: bool) -> Display:
             return LiveDisplay(console)
     from halide_autotune.sdk.display.plain_display import PlainDisplay
 
-    return PlainDisplay(quiet=quiet)
+    return PlainDisplay(quiet=quiet, verbose=verbose)
 
 
 class GuardedDisplay:
@@ -69,11 +73,18 @@ class GuardedDisplay:
         self._stop = stop
         self._trouble: OSError | None = None
 
+    def begin(self) -> None:
+        """See `Display.begin`; never raises."""
+        self._unless_in_trouble(self._display.begin)
+
     def listen(self, event: Event) -> None:
         """See `Display.listen`; never raises."""
+        self._unless_in_trouble(lambda: self._display.listen(event))
+
+    def _unless_in_trouble(self, show: Callable[[], None]) -> None:
         if self._trouble is None:
             try:
-                self._display.listen(event)
+                show()
             except OSError as error:
                 self._trouble = error
                 self._stop.set()

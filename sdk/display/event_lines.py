@@ -17,16 +17,19 @@ from halide_autotune.autotune_loop.events import (
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.store.published import timings_text
 from halide_autotune.devices.device import Clock
-from halide_autotune.sdk.display.quantities import count_text, duration_text, range_text, speed_up_text, time_text
+from halide_autotune.sdk.display.quantities import count_text, duration_text, rate_text, speed_up_text
 from halide_autotune.sdk.display.run_progress import RunProgress
 
 _TELLING_STAGE_S = 0.05
 
 
-def event_lines(event: Event, progress: RunProgress) -> list[str]:
+def event_lines(event: Event, progress: RunProgress, *, verbose: bool = False) -> list[str]:
     """Return the lines to print for an event that `progress` has already added; mostly none.
 
-    Only the first failure of a kind has a line; the lines of the batches count the others.
+    A round has one line. Only the first failure of a kind has a line; those of the rounds count the others.
+
+    Args:
+        verbose: also those of every new best and training, and of what a round did.
     """
     match event:
         case RunStarted():
@@ -34,23 +37,19 @@ def event_lines(event: Event, progress: RunProgress) -> list[str]:
         case Notice():
             top, *rest = event.text.splitlines() or [""]
             return [f"warning: {top}" if event.warning else top, *rest]
-        case BestImproved():
+        case BestImproved() if verbose:
             return [_improved_line(event, progress)]
         case SampleFailed():
             first = progress.failures[f"{event.stage}: {event.reason}"] == 1
             return [f"failed, {event.stage}: {_one_line(event.message)}"] if first else []
-        case Trained():
+        case Trained() if verbose:
             return [_trained_line(event)]
         case BatchDone():
-            return [_batch_line(event, progress)]
+            return [_round_line(event, progress), *(_round_details(event, progress) if verbose else [])]
         case DeviceChanged() | FarmQueue():
             return [_one_line(event.text)]
         case PlayOff():
-            others = count_text(event.contenders, "schedule")
-            line = f"play-off: timing the best again beside the default, {others} in turns"
-            if event.size:
-                line = f"play-off at {event.size}: timing the fastest there beside the winner, {others} in turns"
-            return [line + _argset(event.task_index, progress)] if event.turn == 1 else []
+            return [_play_off_line(event, progress)] if event.turn == 1 else []
     return []
 
 
@@ -67,20 +66,20 @@ def _run_lines(event: RunStarted) -> list[str]:
     verb = "resumes" if event.resumed else "writes"
     return [
         f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_message(event.clock)}",
-        f"{count_text(length.rounds, 'round')} of {length.batch_size}{sets}{budget}; {verb} {event.run_folder}",
+        f"{count_text(length.rounds, 'round')} of {length.batch_size}{sets}{budget}; × is over the default; {verb} {event.run_folder}",
     ]
 
 
 def _improved_line(event: BestImproved, progress: RunProgress) -> str:
-    mark = Clock(event.clock).mark
-    between = "" if event.range_ms is None else f", {range_text(event.range_ms)}"
-    line = f"best {time_text(event.median_ms, mark)} ({timings_text(event.timings)}{between})"
+    mark, unit = Clock(event.clock).mark, progress.unit(event.task_index)
+    between = "" if event.range_ms is None else f", {' to '.join(unit.text(each_ms) for each_ms in event.range_ms)}"
+    line = f"best {unit.text(event.median_ms, mark)} ({timings_text(event.timings)}{between})"
     if event.default_ms is None:
         line += ", the default is not timed"
     elif event.median_ms == event.default_ms:
         line += ", the default schedule"
     else:
-        default = time_text(event.default_ms, mark)
+        default = unit.text(event.default_ms, mark)
         line += f", {speed_up_text(event.default_ms / event.median_ms)} as the default ({default})"
     which = set_text(event.parameters) or event.sample
     return f"{line}; {which}{_argset(event.task_index, progress)}"
@@ -92,21 +91,50 @@ def _trained_line(event: Trained) -> str:
     return f"trained on {samples} in {duration_text(event.duration_s)}: {verdict}; {event.reason}"
 
 
-def _batch_line(event: BatchDone, progress: RunProgress) -> str:
-    rounds = progress.started.length.rounds if progress.started is not None else "?"
-    record = progress.batches[-1]
-    # With several tasks, the number of rounds of each is not known in advance.
-    argset = _argset(event.task_index, progress)
-    name = f"round {event.round_index + 1}{argset or f' of {rounds}'}"
-    parts = [f"{name}: {event.measured} timed, {event.failed} failed"]
+def _round_line(event: BatchDone, progress: RunProgress) -> str:
+    """As 'round 3/100  best 4.470 ms (2.85×)  32 timed  1 failed  11/min'."""
+    name = f"round {event.round_index + 1}"
+    if progress.started is not None:
+        tasks, rounds = progress.started.length.tasks, progress.started.length.rounds
+        # With several argument sets, the number of rounds of each is not known in advance.
+        name += f"/{rounds}" if tasks == 1 else f" of set {event.task_index + 1}/{tasks}"
+    parts = [name, _best_so_far(event.task_index, progress), f"{event.measured} timed"]
+    if event.failed:
+        parts.append(f"{event.failed} failed")
+    if progress.samples_per_minute is not None:
+        parts.append(rate_text(progress.samples_per_minute))
+    return "  ".join(parts)
+
+
+def _best_so_far(task_index: int, progress: RunProgress) -> str:
+    standing = progress.standings.get(task_index)
+    if standing is None or standing.best_ms is None:
+        return "nothing timed yet"
+    gain = "" if standing.speed_up is None else f" ({standing.speed_up:.2f}×)"
+    return f"best {progress.unit(task_index).text(standing.best_ms, progress.mark)}{gain}"
+
+
+def _round_details(event: BatchDone, progress: RunProgress) -> list[str]:
+    """Its own fastest and median, how well they were predicted, and where its time went."""
+    record, unit = progress.batches[-1], progress.unit(event.task_index)
+    parts = []
     if record.best_ms is not None and record.median_ms is not None:
-        clock = progress.started.clock if progress.started is not None else Clock.WALL.value
-        mark = Clock(clock).mark
-        parts.append(f"fastest timing {time_text(record.best_ms, mark)}, median {time_text(record.median_ms, mark)}")
+        parts.append(
+            f"fastest {unit.text(record.best_ms, progress.mark)}, median {unit.text(record.median_ms, progress.mark)}"
+        )
     if record.rank_correlation is not None:
-        parts.append(f"rank correlation with the prediction {record.rank_correlation:.2f}")
-    stages = [f"{k} {duration_text(s)}" for k, s in event.stages_s.items() if s >= _TELLING_STAGE_S]
-    return "; ".join([*parts, ", ".join(stages)] if stages else parts)
+        parts.append(f"rank correlation {record.rank_correlation:.2f}")
+    stages = ", ".join(f"{k} {duration_text(s)}" for k, s in event.stages_s.items() if s >= _TELLING_STAGE_S)
+    told = "; ".join(filter(None, [*parts, stages]))
+    return [f"  {told}"] if told else []
+
+
+def _play_off_line(event: PlayOff, progress: RunProgress) -> str:
+    others = count_text(event.contenders, "schedule")
+    line = f"play-off: timing the best again beside the default, {others} in turns"
+    if event.size:
+        line = f"play-off at {event.size}: timing the fastest there beside the winner, {others} in turns"
+    return line + _argset(event.task_index, progress)
 
 
 def _argset(task_index: int, progress: RunProgress) -> str:

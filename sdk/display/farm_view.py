@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from halide_autotune.sdk.display.quantities import iso_text, moment_text, short_duration_text
+from halide_autotune.sdk.display.quantities import duration_text, iso_text, moment_text
 from halide_autotune.sdk.output import plain_table
 from halide_autotune.targets.values.records import plain
 
@@ -89,7 +89,7 @@ def _doing(row: FarmDeviceState, runs: dict[str, FarmRun]) -> str:
     report = row.report
     if report.run_id:
         task = _TASKS.get(report.task, report.task)
-        return f"{task} for {_who(report.run_id, runs)}, {short_duration_text(report.busy_s)}"
+        return f"{task} for {_who(report.run_id, runs)}, {duration_text(report.busy_s)}"
     if report.users:
         return f"open for {', '.join(_who(run_id, runs) for run_id in report.users)}"
     return report.state
@@ -118,18 +118,18 @@ def _next_text(row: FarmRunState) -> str:
         return "none is waiting"
     if row.position == 0:
         return "under way"
-    return f"{row.position} before it, in about {short_duration_text(row.start_s)}"
+    return f"{row.position} before it, in about {duration_text(row.start_s)}"
 
 
 def _put_out(state: FarmState) -> Iterator[str]:
     """The newest last."""
     for worker in state.put_out[-_FAILURES_SHOWN:]:
-        yield f"  {worker.name}, {short_duration_text(time.time() - worker.unix_s)} ago: {worker.reason}"
+        yield f"  {worker.name}, {duration_text(time.time() - worker.unix_s)} ago: {worker.reason}"
 
 
 def _failures(state: FarmState) -> Iterator[str]:
     """The newest last."""
     found = [(failure, row) for row in state.devices for failure in row.report.failures]
     for failure, row in sorted(found, key=lambda pair: pair[0].unix_s)[-_FAILURES_SHOWN:]:
-        ago = short_duration_text(time.time() - failure.unix_s)
+        ago = duration_text(time.time() - failure.unix_s)
         yield f"  {row.device.name} on {row.worker}, {ago} ago: {failure.message}"

@@ -17,7 +17,7 @@ from rich.live import Live
 
 from halide_autotune.autotune_loop.events import Event, Notice, RunStarted
 from halide_autotune.autotune_loop.run.result import TuneResult
-from halide_autotune.sdk.display.display import STOPPING, FollowUp
+from halide_autotune.sdk.display.display import STOPPING, Display, FollowUp
 from halide_autotune.sdk.display.live_view import live_view
 from halide_autotune.sdk.display.run_progress import RunProgress
 from halide_autotune.sdk.display.summary import print_summary
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
     from halide_autotune.autotune_loop.candidate import Measured
 
 
+# Shown until the run has its device and its folder, which takes seconds.
+_STARTING = "starting: looking at the generator and the devices"
 # Drawing takes a few milliseconds of a core that may be timing a schedule, so it is rare.
 _FRAMES_PER_SECOND = 2
 
 
-class LiveDisplay:
+class LiveDisplay(Display):
     """Draws on a terminal from a thread of its own; events only change numbers.
 
-    `close` removes the picture; the warnings and the summary stay on the screen.
+    Until the run has begun, messages are lines: a password may be asked for below them. `close` removes the picture;
+    the warnings and the summary stay on the screen.
     """
 
     def __init__(self, console: Console) -> None:
@@ -51,12 +54,16 @@ class LiveDisplay:
             vertical_overflow="crop",
         )
 
+    def begin(self) -> None:
+        """See `Display.begin`."""
+        self._console.print(_STARTING, style="dim")
+
     def listen(self, event: Event) -> None:
         """See `Display.listen`."""
         with self._lock:
             self._progress.add(event)
-            if event == STOPPING and self._progress.started is None:
-                self._console.print(STOPPING.text)
+            if isinstance(event, Notice) and self._progress.started is None and not event.warning:
+                self._console.print(event.text, style="" if event == STOPPING else "dim")
             if isinstance(event, Notice) and event.warning:
                 self._warnings.append(event.text)
             if isinstance(event, RunStarted) and event.resumed:

@@ -15,12 +15,13 @@ from halide_autotune.devices.device import Clock
 from halide_autotune.sdk.display.display import STOPPING
 from halide_autotune.sdk.display.event_lines import clock_message
 from halide_autotune.sdk.display.quantities import (
-    clock_text,
+    TimeUnit,
     count_text,
-    range_text,
+    duration_text,
+    rate_text,
     share_text,
     speed_up_text,
-    time_text,
+    unit_of,
 )
 from halide_autotune.sdk.display.run_progress import BatchRecord, RunProgress, StageProgress, Standing
 from halide_autotune.sdk.output import shown_path
@@ -63,10 +64,17 @@ def live_view(progress: RunProgress, width: int, height: int) -> RenderableType:
         box=box.ROUNDED,
         title=Text.assemble(("sdk autotune", "bold"), f"  {started.generator} for {started.target}"),
         title_align="left",
-        subtitle=Text(STOPPING.text, style="bold yellow") if progress.stopping else Text(_HOW_TO_STOP),
+        subtitle=_subtitle(progress),
         subtitle_align="right",
         border_style="yellow" if progress.stopping else "cyan",
     )
+
+
+def _subtitle(progress: RunProgress) -> Text:
+    if progress.stopping:
+        return Text(STOPPING.text, style="bold yellow")
+    finishing = progress.finishing()
+    return Text(f"the time is up; finishing {finishing}" if finishing else _HOW_TO_STOP)
 
 
 def _heading(progress: RunProgress, started: RunStarted, width: int) -> RenderableType:
@@ -79,10 +87,11 @@ def _heading(progress: RunProgress, started: RunStarted, width: int) -> Renderab
     newest = max([batch.done.round_index for batch in progress.batches[-1:]] + [stage.round_index if stage else 0])
     round_text = _line("round", str(newest + 1), "bold")
     round_text.append(f" of {started.length.rounds}, {count_text(started.length.batch_size, 'schedule')} each")
-    left = None if "play-off" in progress.stages else progress.time_left_s()
-    text = f"elapsed {clock_text(progress.elapsed_s)}"
+    over = "play-off" in progress.stages or progress.finishing()
+    left = None if over else progress.time_left_s()
+    text = f"elapsed {duration_text(progress.elapsed_s)}"
     if left is not None:
-        text += f", {'at most' if left[1] else 'about'} {clock_text(left[0])} left"
+        text += f", {'at most' if left[1] else 'about'} {duration_text(left[0])} left"
     return Group(device, folder, _sides(round_text, Text(text)))
 
 
@@ -117,39 +126,40 @@ def _bar_note(name: str, stage: StageProgress, started: RunStarted) -> str:
 
 def _standings(progress: RunProgress, started: RunStarted, most: int, width: int) -> list[RenderableType]:
     """Return two lines for one argument set, or a line each for several, up to the one that is being timed."""
-    mark = Clock(started.clock).mark
     if started.length.tasks == 1:
-        standing = progress.standings.get(0, Standing())
-        default = "not timed yet" if standing.default_ms is None else time_text(standing.default_ms, mark)
-        return [_line("default", default), _best_line(standing, mark, width)]
+        standing, unit = progress.standings.get(0, Standing()), progress.unit(0)
+        default = "not timed yet" if standing.default_ms is None else unit.text(standing.default_ms, progress.mark)
+        return [_line("default", default), _best_line(standing, unit, progress.mark, width)]
     measured = progress.stages.get("measure")
     newest = measured.task_index if measured is not None else 0
     first = max(0, newest - most + 1)
     shown = range(first, min(started.length.tasks, first + most))
-    return [_argset_line(index, progress.standings.get(index, Standing()), mark) for index in shown]
+    standings = {index: progress.standings.get(index, Standing()) for index in shown}
+    unit = unit_of(standing.best_ms for standing in standings.values())
+    return [_argset_line(index, standing, unit, progress.mark) for index, standing in standings.items()]
 
 
-def _best_line(standing: Standing, mark: str, width: int) -> Text:
+def _best_line(standing: Standing, unit: TimeUnit, mark: str, width: int) -> Text:
     if standing.best_ms is None:
         return _line("best", "nothing timed yet")
-    line = _line("best", "").append(time_text(standing.best_ms, mark), "bold").append("  ")
-    between = "" if standing.best_range_ms is None else f", {range_text(standing.best_range_ms)}"
+    line = _line("best", "").append(unit.text(standing.best_ms, mark), "bold").append("  ")
+    between = "" if standing.best_range_ms is None else f", {' to '.join(map(unit.text, standing.best_range_ms))}"
     timings = f"{timings_text(standing.best_timings)}{between}"
     if standing.speed_up is not None and standing.speed_up <= 1:
         return line.append("the default is the best so far", "yellow").append(f"  {timings}", "dim")
     if standing.speed_up is not None:
         line.append(speed_up_text(standing.speed_up), "bold green").append("  ")
     line.append(f"{timings}  ", "dim")
-    at = "" if standing.best_at_s is None else f" at {clock_text(standing.best_at_s)}"
+    at = "" if standing.best_at_s is None else f" at {duration_text(standing.best_at_s)}"
     place = Text(f"{standing.best_sample}{at}", style="dim")
     return line.append_text(place) if line.cell_len + place.cell_len <= width else line
 
 
-def _argset_line(index: int, standing: Standing, mark: str) -> Text:
+def _argset_line(index: int, standing: Standing, unit: TimeUnit, mark: str) -> Text:
     text = _line(f"set {index + 1}", "")
     if standing.best_ms is None:
         return text.append("nothing timed yet")
-    text.append(time_text(standing.best_ms, mark), "bold")
+    text.append(unit.text(standing.best_ms, mark), "bold")
     gain = "" if standing.speed_up is None else f"  {speed_up_text(standing.speed_up)}"
     return text.append(gain, "bold green")
 
@@ -168,7 +178,7 @@ def _learning(progress: RunProgress) -> list[Text]:
     return [
         _line("predicted", ranking),
         _line("model", model),
-        _line("timed", timed + ("" if rate is None else f", {rate:.0f} a minute")),
+        _line("timed", timed + ("" if rate is None else f", {rate_text(rate)}")),
         _line("failed", failures, "red" if progress.failures else ""),
     ]
 
@@ -184,25 +194,26 @@ def _accuracy(training: Trained) -> str:
 
 def _history(progress: RunProgress, started: RunStarted, rows: int) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    clock = "" if started.clock == Clock.WALL.value else f"{started.clock} "
-    for title in ("round", "timed", "failed", f"{clock}fastest", f"{clock}median", "rank corr.", "took"):
+    mark = progress.mark
+    for title in ("round", "timed", "failed", f"fastest{mark}", f"median{mark}", "rank corr.", "took"):
         table.add_column(title, justify="right", no_wrap=True)
     shown = progress.batches[-rows:]
+    unit = unit_of(batch.best_ms for batch in shown)
     for batch in shown:
-        table.add_row(*_history_row(batch, started))
+        table.add_row(*_history_row(batch, unit, started))
     for _ in range(rows - len(shown)):
         table.add_row()
     return table
 
 
-def _history_row(batch: BatchRecord, started: RunStarted) -> list[str]:
+def _history_row(batch: BatchRecord, unit: TimeUnit, started: RunStarted) -> list[str]:
     name = f"{batch.done.round_index + 1}"
     if started.length.tasks > 1:
         name += f" set {batch.done.task_index + 1}"
-    best, median = ("" if value is None else time_text(value) for value in (batch.best_ms, batch.median_ms))
+    best, median = ("" if value is None else unit.text(value) for value in (batch.best_ms, batch.median_ms))
     correlation = "" if batch.rank_correlation is None else f"{batch.rank_correlation:.2f}"
     counts = [str(batch.done.measured), str(batch.done.failed)]
-    return [name, *counts, best, median, correlation, clock_text(batch.duration_s)]
+    return [name, *counts, best, median, correlation, duration_text(batch.duration_s)]
 
 
 def _notices(progress: RunProgress, rows: int, width: int) -> list[RenderableType]:
@@ -213,7 +224,7 @@ def _notices(progress: RunProgress, rows: int, width: int) -> list[RenderableTyp
 
 def _notice(at_s: float, notice: Notice, width: int) -> Text:
     line = Text.assemble(
-        (f"{clock_text(at_s):{_LABEL_WIDTH}}", "dim"),
+        (f"{duration_text(at_s):{_LABEL_WIDTH + 2}}", "dim"),
         (" ".join(notice.text.split()), "yellow" if notice.warning else ""),
     )
     line.truncate(width, overflow="ellipsis")

@@ -10,22 +10,25 @@ from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.sdk.display.display import STOPPING, Display, FollowUp
 from halide_autotune.sdk.display.event_lines import event_lines
-from halide_autotune.sdk.display.quantities import clock_text
+from halide_autotune.sdk.display.quantities import duration_text
 from halide_autotune.sdk.display.run_progress import RunProgress
 from halide_autotune.sdk.display.summary import print_summary
 
-_CLOCK_WIDTH = 7
+# As wide as '59 min 59 s'.
+_CLOCK_WIDTH = 11
 
 
 class PlainDisplay(Display):
     """Prints lines on standard output, each with the time since the start in front, then the summary.
 
     Args:
+        verbose: as for `event_lines`.
         quiet: print only the summary; warnings, and that the run is stopping, go to standard error.
     """
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
         self._quiet = quiet
+        self._verbose = verbose
         self._lock = threading.Lock()
         self._progress = RunProgress(time.monotonic)
 
@@ -34,18 +37,16 @@ class PlainDisplay(Display):
         with self._lock:
             self._progress.add(event)
             if not self._quiet:
-                self._write(event_lines(event, self._progress))
+                self._write(event_lines(event, self._progress, verbose=self._verbose))
             elif event == STOPPING or (isinstance(event, Notice) and event.warning):
                 sys.stderr.writelines(f"{line}\n" for line in event_lines(event, self._progress))
 
     def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
         """See `Display.finish`."""
-        print_summary(result, follow_up, self._progress.samples_per_minute)
+        told = self._progress.started is not None and not self._quiet
+        print_summary(result, follow_up, self._progress.samples_per_minute, clock_is_told=told)
 
     def _write(self, lines: list[str]) -> None:
-        at = clock_text(self._progress.elapsed_s).rjust(_CLOCK_WIDTH)
-        text = "".join(f"{at}  {line}\n" for line in lines)
-        # A name in another alphabet must not fail a run whose log cannot encode it.
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        at = duration_text(self._progress.elapsed_s).rjust(_CLOCK_WIDTH)
+        sys.stdout.write("".join(f"{at}  {line}\n" for line in lines))
         sys.stdout.flush()

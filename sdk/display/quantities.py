@@ -3,50 +3,86 @@
 from __future__ import annotations
 
 import datetime
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-_ROUNDED_TO_ONE_SECOND_S = 10.0
+_ROUNDED_TO_ONE_SECOND_S = 9.95
+
+
+@dataclass(frozen=True)
+class TimeUnit:
+    """A unit of kernels' times.
+
+    Attributes:
+        name: 'us', 'ms' or 's'.
+        in_ms: how many milliseconds it has.
+    """
+
+    name: str
+    in_ms: float
+
+    def text(self, time_ms: float, clock_mark: str = "") -> str:
+        """Return a time to four digits, its unit, and the mark of its clock.
+
+        Args:
+            clock_mark: such as ' sim', from `Clock.mark`; empty for real time.
+        """
+        return f"{_digits(time_ms / self.in_ms)} {self.name}{clock_mark}"
+
+
+_UNITS = (TimeUnit("s", 1e3), TimeUnit("ms", 1.0), TimeUnit("us", 1e-3))
+
+
+def unit_of(times_ms: Iterable[float | None]) -> TimeUnit:
+    """Return the unit for times that stand below each other: that of the shortest; ms where there is none."""
+    shortest_ms = min((time_ms for time_ms in times_ms if time_ms is not None), default=1.0)
+    largest, middle, smallest = _UNITS
+    return largest if shortest_ms >= 1e3 else middle if shortest_ms >= 0.1 else smallest
 
 
 def time_text(time_ms: float, clock_mark: str = "") -> str:
-    """Return a kernel's time to four digits in a suitable unit, then the mark of its clock.
-
-    Args:
-        clock_mark: such as ' sim', from `Clock.mark`; empty for real time.
-    """
-    if time_ms >= 1e3:
-        return f"{_digits(time_ms / 1e3)} s{clock_mark}"
-    if time_ms >= 0.1:
-        return f"{_digits(time_ms)} ms{clock_mark}"
-    return f"{_digits(time_ms * 1e3)} us{clock_mark}"
-
-
-def range_text(range_ms: tuple[float, float]) -> str:
-    """Return what times to expect, as '3.1 ms to 3.4 ms'."""
-    return f"{time_text(range_ms[0])} to {time_text(range_ms[1])}"
+    """Return a time that stands alone, in the unit that suits it; see `TimeUnit.text`."""
+    return unit_of([time_ms]).text(time_ms, clock_mark)
 
 
 def _digits(value: float) -> str:
     """Four significant digits, without an exponent."""
-    return f"{value:.0f}" if value >= 1e3 else f"{value:#.4g}".rstrip(".")
+    if value >= 1e3:
+        return f"{value:.0f}"
+    # Below that, Python's own format has an exponent.
+    return f"{value:#.4g}".rstrip(".") if value >= 1e-4 else f"{value:.{3 - math.floor(math.log10(value))}f}"
 
 
 def duration_text(duration_s: float) -> str:
-    """'4.2 s', '0:42', '3:07' or '1:02:03'."""
-    if duration_s < _ROUNDED_TO_ONE_SECOND_S:
+    """'0 s', '4.2 s', '42 s', '3 min 7 s', '2 h 5 min' or '3 d 4 h'."""
+    if 0.05 <= duration_s < _ROUNDED_TO_ONE_SECOND_S:
         return f"{duration_s:.1f} s"
-    return clock_text(duration_s)
-
-
-def clock_text(duration_s: float) -> str:
-    """Always with a colon: '0:04', '3:07', '1:02:03'."""
-    minutes, seconds = divmod(int(duration_s), 60)
+    seconds = max(0, round(duration_s))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return _both(f"{minutes} min", seconds, "s")
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    if hours < 24:
+        return _both(f"{hours} h", minutes, "min")
+    days, hours = divmod(hours, 24)
+    return _both(f"{days} d", hours, "h")
+
+
+def _both(larger: str, count: int, unit: str) -> str:
+    return f"{larger} {count} {unit}" if count else larger
 
 
 def speed_up_text(speed_up: float) -> str:
     """'2.17 times as fast'."""
     return f"{speed_up:.2f} times as fast"
+
+
+def rate_text(per_minute: float) -> str:
+    """'11/min', as schedules are timed."""
+    return f"{per_minute:.0f}/min" if per_minute >= 1 else f"{per_minute:.1f}/min"
 
 
 def count_text(count: int, singular: str) -> str:
@@ -69,18 +105,3 @@ def moment_text(unix_s: float, now: datetime.datetime | None = None) -> str:
 def iso_text(unix_s: float) -> str:
     """'2026-11-21T16:35:00+00:00', in UTC."""
     return datetime.datetime.fromtimestamp(unix_s, datetime.UTC).isoformat(timespec="seconds")
-
-
-def short_duration_text(duration_s: float) -> str:
-    """'45 s', '12 min', '2 h 5 min' or '3 d 4 h'."""
-    seconds = max(0, round(duration_s))
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes = seconds // 60
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h" + (f" {minutes} min" if minutes else "")
-    days, hours = divmod(hours, 24)
-    return f"{days} d" + (f" {hours} h" if hours else "")

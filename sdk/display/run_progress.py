@@ -25,7 +25,9 @@ from halide_autotune.autotune_loop.events import (
     Trained,
 )
 from halide_autotune.autotune_loop.parameters.space import set_text
+from halide_autotune.devices.device import Clock
 from halide_autotune.sdk.display.display import STOPPING
+from halide_autotune.sdk.display.quantities import TimeUnit, unit_of
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,16 @@ class RunProgress:
         """Schedules timed a minute since the start; None before the first."""
         return 60 * self.timed / self.elapsed_s if self.timed else None
 
+    @property
+    def mark(self) -> str:
+        """What follows each time: the mark of the run's clock."""
+        return "" if self.started is None else Clock(self.started.clock).mark
+
+    def unit(self, task_index: int) -> TimeUnit:
+        """Return the unit for all times of an argument set: the default's, which is there first, else the best's."""
+        standing = self.standings.get(task_index, Standing())
+        return unit_of([standing.best_ms if standing.default_ms is None else standing.default_ms])
+
     def add(self, event: Event) -> None:
         """Add one event."""
         match event:
@@ -203,6 +215,24 @@ class RunProgress:
         if of_budget_s is not None and (of_rounds_s is None or of_budget_s <= of_rounds_s):
             return of_budget_s, True
         return None if of_rounds_s is None else (of_rounds_s, False)
+
+    def finishing(self) -> str:
+        """Return what the run still does although its budget is spent; empty before that, or without a budget."""
+        budget_s = None if self.started is None else self.started.length.budget_s
+        if budget_s is None or self.elapsed_s < budget_s:
+            return ""
+        if "play-off" in self.stages:
+            play_off = self.stages["play-off"]
+            return f"the play-off, turn {min(play_off.done + 1, play_off.wanted)} of {play_off.wanted}"
+        if not self.timed:
+            return "the start"
+        measuring = self.stages.get("measure")
+        if measuring is not None and (measuring.round_index, measuring.task_index) not in self._done_batches():
+            return "what is being timed"
+        return "the training and the files"
+
+    def _done_batches(self) -> set[tuple[int, int]]:
+        return {(batch.done.round_index, batch.done.task_index) for batch in self.batches}
 
     def _rounds_left_s(self, started: RunStarted) -> float | None:
         if not self._batch_ends_s:

@@ -9,9 +9,15 @@ from rich.text import Text
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.run.result import DeviceUse, Outcome, TunedSchedule, TuneResult
 from halide_autotune.devices.device import Clock
+from halide_autotune.sdk.display.clock_lines import clock_lines
 from halide_autotune.sdk.display.display import FollowUp
-from halide_autotune.sdk.display.published_rows import LABEL_WIDTH, clock_lines, published_rows, size_schedule_rows
-from halide_autotune.sdk.display.quantities import count_text, duration_text, time_text
+from halide_autotune.sdk.display.published_rows import (
+    LABEL_WIDTH,
+    ShownTimes,
+    published_rows,
+    size_schedule_rows,
+)
+from halide_autotune.sdk.display.quantities import count_text, duration_text, rate_text
 from halide_autotune.sdk.output import make_console, shown_path
 
 _OUTCOMES = {
@@ -23,26 +29,32 @@ _OUTCOMES = {
 }
 
 
-def print_summary(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | None) -> None:
+def print_summary(
+    result: TuneResult, follow_up: FollowUp, samples_per_minute: float | None, *, clock_is_told: bool = False
+) -> None:
     """Print the result on standard output.
 
     Args:
         samples_per_minute: schedules timed a minute since the run started or was resumed; None if there were none.
+        clock_is_told: the lines above the summary have said what the times are.
 
     Raises:
         OSError: standard output cannot be written.
     """
     console = make_console()
-    for line in _lines(result, follow_up, samples_per_minute):
+    for line in _lines(result, follow_up, samples_per_minute, clock_is_told):
         # Never wrapped, so that paths and commands can be copied.
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
-def _lines(result: TuneResult, follow_up: FollowUp, samples_per_minute: float | None) -> Iterator[Text]:
+def _lines(
+    result: TuneResult, follow_up: FollowUp, samples_per_minute: float | None, clock_is_told: bool
+) -> Iterator[Text]:
     yield Text()
     yield Text(f"{result.generator} for {result.target} on {result.device}", style="bold")
     clock = Clock(result.clock)
-    yield from clock_lines(clock)
+    if not clock_is_told:
+        yield from clock_lines([result.clock])
     if not result.tuned:
         yield Text("nothing was timed", style="bold red")
     for index, tuned in enumerate(result.tuned):
@@ -63,11 +75,13 @@ def _tuned_lines(tuned: TunedSchedule, mark: str) -> Iterator[Text]:
         why = "nothing was timed" if no_default is None else f"nothing is published. {no_default.sentence}"
         yield _row("tuned", why, "bold red")
         return
-    for name, text, style in published_rows(tuned.published, mark, tuned.default_description):
+    of_devices_ms = [tuned_ms for _, tuned_ms in tuned.by_device.values()]
+    shown = ShownTimes.of(tuned.published, tuned.size_schedules, mark, of_devices_ms)
+    for name, text, style in published_rows(tuned.published, shown, tuned.default_description):
         yield _row(name, text, style)
-    for name, text, style in size_schedule_rows(tuned.size_schedules, mark):
+    for name, text, style in size_schedule_rows(tuned.size_schedules, shown):
         yield _row(name, text, style)
-    yield from _device_lines(tuned, mark)
+    yield from _device_lines(tuned, shown)
     if tuned.header is not None:
         yield _row("header", shown_path(tuned.header))
         for one in tuned.size_schedules:
@@ -78,21 +92,21 @@ def _tuned_lines(tuned: TunedSchedule, mark: str) -> Iterator[Text]:
         yield _row("file", shown_path(tuned.parameters_file))
 
 
-def _device_lines(tuned: TunedSchedule, mark: str) -> Iterator[Text]:
+def _device_lines(tuned: TunedSchedule, shown: ShownTimes) -> Iterator[Text]:
     """Return the winner's gain on each device, if there are several."""
     if len(tuned.by_device) < 2:
         return
     ratios = {} if tuned.verdict is None or tuned.published.stays else tuned.verdict.by_device
     for device, (_, tuned_ms) in tuned.by_device.items():
         gain = f", {ratios[device].speed_text()}" if device in ratios else ""
-        yield _row(device, f"{time_text(tuned_ms, mark)}{gain}")
+        yield _row(device, f"{shown.text(tuned_ms)}{gain}")
 
 
 def _run_lines(result: TuneResult, samples_per_minute: float | None) -> Iterator[Text]:
     is_search = any(tuned.header is not None or not tuned.tuned_parameters for tuned in result.tuned)
     if is_search:
         yield _row("weights", shown_path(result.weights))
-    rate = "" if samples_per_minute is None else f", {samples_per_minute:.0f} a minute"
+    rate = "" if samples_per_minute is None else f", {rate_text(samples_per_minute)}"
     rounds, timed = (
         count_text(result.totals.rounds, "round"),
         count_text(result.totals.samples_timed, "schedule" if is_search else "parameter set"),

@@ -10,11 +10,12 @@ from typing import Any
 
 # Of commands with more options than a screen has lines: what `-h` shows. Commands with few options show all of them.
 MOST_USED = {
-    "sdk autotune": "--target --device --budget --parameter --estimate --also-size --tune --weights --incumbent --run-dir"
-    " --resume --json --verbose",
+    "sdk autotune": "--target --device --budget --parameter --estimate --also-size --tune --weights --incumbent"
+    " --run-dir --resume --json --verbose",
     "sdk build": "--target --schedule --output --parameter --function-name --estimate --size --json",
     "sdk bench": "--schedule --target --device --play-off --by-func --budget --turns --parameter --estimate --json",
-    "sdk ship": "--output --show --check --generator --play-off --incumbent --device --budget --accept-size --guard --json",
+    "sdk ship": "--output --show --check --generator --play-off --incumbent --device --budget --accept-size --guard"
+    " --json",
     "sdk check": "--generator --device --target --fail-if-slower --budget --parameter --junit --markdown --json",
     "sdk schedule show": "--parameter --target --estimate --format",
     "sdk devices add": "--ssh --adb --usb --target --label --identity-file --jump --password --probe --json",

@@ -42,14 +42,16 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
 
         run_replay(values, command, command.replay)
         return
-    from halide_autotune.autotune_loop.run.result import Outcome
-    from halide_autotune.sdk.commands.autotune.follow_up import follow_up
     from halide_autotune.sdk.display.display import STOPPING, GuardedDisplay, choose_display
 
-    tune = _prepare(values, command)
-    display = choose_display(as_json=command.as_json, quiet=command.quiet, plain=command.plain)
+    display = choose_display(as_json=command.as_json, quiet=command.quiet, plain=command.plain, verbose=command.verbose)
     stop = StopSignal()
     guarded = GuardedDisplay(display, stop)
+    tune = _prepare(values, command, guarded.begin)
+    # Imported here: it takes long, and by now the user has been shown something.
+    from halide_autotune.autotune_loop.run.result import Outcome
+    from halide_autotune.sdk.commands.autotune.follow_up import follow_up
+
     with stop_on_interrupt(stop, lambda: guarded.listen(STOPPING)), contextlib.closing(guarded):
         result = tune(listen=guarded.listen, stop=stop)
     guarded.raise_trouble()
@@ -73,14 +75,24 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
         )
 
 
-def _prepare(values: Mapping[str, object], command: CommandOptions) -> _Tune:
-    """Check what is asked; returns what does it."""
-    from halide_autotune.sdk.api import autotune as api
+def _prepare(values: Mapping[str, object], command: CommandOptions, begin: Callable[[], None]) -> _Tune:
+    """Check what is asked; returns what does it.
+
+    Args:
+        begin: called when all is well, before what takes long.
+    """
     from halide_autotune.sdk.options.autotune_options import given_generators, run_options
     from halide_autotune.sdk.options.resume_options import resumed_folder
 
     project = find_project(Path.cwd())
     if command.resume:
-        return partial(api.resume, resumed_folder(values, command.run_folder, project), changes=values)
+        folder = resumed_folder(values, command.run_folder, project)
+        begin()
+        from halide_autotune.sdk.api.autotune import resume
+
+        return partial(resume, folder, changes=values)
     generators, options = given_generators(values, project), run_options(values, project)
-    return partial(api.autotune, generators, options=options, run_folder=command.run_folder)
+    begin()
+    from halide_autotune.sdk.api.autotune import autotune as tune
+
+    return partial(tune, generators, options=options, run_folder=command.run_folder)

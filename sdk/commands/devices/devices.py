@@ -9,7 +9,7 @@ import typer
 from halide_autotune.sdk.commands.devices.entry import add, password, remove
 from halide_autotune.sdk.commands.devices.examine import check, probe
 from halide_autotune.sdk.commands.devices.lease import lease, release
-from halide_autotune.sdk.display.quantities import count_text, iso_text, moment_text, short_duration_text
+from halide_autotune.sdk.display.quantities import count_text, duration_text, iso_text, moment_text
 from halide_autotune.sdk.options.devices_options import InventoryOption, open_chosen_inventory
 from halide_autotune.sdk.options.shared_options import JsonOption
 from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
@@ -124,6 +124,6 @@ def _state_text(state: DeviceState) -> Text:
         parts.append(f"unhealthy{reason} (since {since}, next check {again})")
     for held in state.leases:
         slot = f"slot {held.slot + 1} " if state.device.slots > 1 else ""
-        since_text, left = short_duration_text(held.since_s), short_duration_text(held.expires_in_s)
+        since_text, left = duration_text(held.since_s), duration_text(held.expires_in_s)
         parts.append(f"{slot}leased by {held.owner} for {since_text} (ends in {left})")
     return Text("; ".join(parts) or state.status.value, style=styles.get(state.status, "red"))

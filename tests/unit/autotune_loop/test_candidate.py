@@ -25,7 +25,7 @@ SAMPLED = SearchPoint(Origin.RANDOM, 1, 32, 80, Path("a.weights"))
     [
         (SAMPLED, TechniqueName.SAMPLING, "sampling"),
         (ParameterPoint(Origin.PARAMETERS, {}), TechniqueName.SAMPLING, "parameter search"),
-        (SchedulePoint(Origin.SKETCH), TechniqueName.SKETCHES, "sketch"),
+        (SchedulePoint(Origin.SKETCH), TechniqueName.SKETCHES, "sketches"),
         (SchedulePoint(Origin.EVOLUTION, ("a",), ("tile",)), TechniqueName.EVOLUTION, "evolution"),
         (SchedulePoint(Origin.PLUG_IN, plug_in="rows-first"), "rows-first", "rows-first"),
     ],

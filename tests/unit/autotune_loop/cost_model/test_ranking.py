@@ -53,7 +53,12 @@ def test_spearman_depends_on_the_order_alone(values: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("pairs", "share", "text"),
-    [(12, 0.75, "9 of 12 pairs"), (29, 1.0, "29 of 29 pairs"), (30, 0.8, "80.0 % of 30 pairs"), (0, None, "0 of 0 pairs")],
+    [
+        (12, 0.75, "9 of 12 pairs"),
+        (29, 1.0, "29 of 29 pairs"),
+        (30, 0.8, "80.0 % of 30 pairs"),
+        (0, None, "0 of 0 pairs"),
+    ],
 )
 def test_few_pairs_are_counted_and_not_told_as_a_percentage(pairs: int, share: float | None, text: str) -> None:
     scores = RankingScores(10, pairs, share, None, None, None)

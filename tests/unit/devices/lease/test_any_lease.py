@@ -14,7 +14,7 @@ from halide_autotune.devices.device_trouble import DeviceTrouble
 from halide_autotune.devices.lease.lease import show_leases
 from halide_autotune.devices.lease.token import LeaseToken, keep_token, read_token
 from halide_autotune.devices.remote_place import RemotePlace, SshAddress
-from halide_autotune.sdk.display.quantities import iso_text, short_duration_text
+from halide_autotune.sdk.display.quantities import duration_text, iso_text
 from tests.device_replies import LEASES, spoiled
 
 PLACE = RemotePlace(SshAddress("board"))
@@ -39,7 +39,7 @@ def test_any_list_of_leases_can_be_shown_or_is_trouble(reply: object) -> None:
         return
     for lease in leases:
         assert lease.owner.isprintable() and len(lease.owner) <= 300
-        assert len(short_duration_text(lease.since_s)) < 20
+        assert len(duration_text(lease.since_s)) < 20
         iso_text(1.7e9 + lease.expires_in_s)
 
 

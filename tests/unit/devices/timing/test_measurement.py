@@ -102,14 +102,13 @@ def test_the_ratio_of_two_kernels_is_that_of_the_other_way_round_inverted(pairs:
     assert ratio(first_s, second_s) == pytest.approx(1 / ratio(second_s, first_s))
 
 
-def test_only_real_time_needs_no_label_and_no_mark() -> None:
-    assert Clock.WALL.label == "" and "emulated" in Clock.EMULATED.label
+def test_only_real_time_needs_no_mark() -> None:
     assert [clock.mark for clock in Clock] == ["", " dsp", " emul", " sim"]
-    assert Clock.CYCLES.label == " (DSP cycles as ns)" and "not a device's" not in Clock.CYCLES.words
+    assert "not a device's" not in Clock.CYCLES.words
     assert [clock for clock in Clock if clock.is_device_time] == [Clock.WALL, Clock.CYCLES]
     for clock in Clock:
-        assert (Clock.words_of(clock.value), Clock.label_of(clock.value)) == (clock.words, clock.label)
-    assert Clock.label_of("sun") == " (sun time, not a device's)"
+        assert (Clock.words_of(clock.value), Clock.mark_of(clock.value)) == (clock.words, clock.mark)
+    assert (Clock.words_of("sun"), Clock.mark_of("sun")) == ("sun time, not a device's", " sun")
 
 
 ALONE = Measurement("f", "pi", Clock.WALL, (1.0, 4.0, 2.0, 9.0, 3.0), "precision", True)

@@ -21,7 +21,7 @@ from halide_autotune.autotune_loop.specification.options import (
 )
 from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions
 from halide_autotune.devices.timing.measure_settings import KernelInputs
-from halide_autotune.sdk.commands import autotune as command
+from halide_autotune.sdk.commands.autotune import autotune as command
 from halide_autotune.sdk.main import main
 from halide_autotune.sdk.options.autotune_options import CommandOptions, given_generators, run_options
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec
@@ -153,6 +153,7 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("--input in=gone.npy", "--input in=gone.npy: there is no such file."),
         ("--input in=blur.py --size in=4x4", "--input in takes its size from its file: leave out --size in."),
         ("--resume --run-dir gone", "--resume: gone is not a run folder: it has no run.toml."),
+        ("-v --quiet", "--verbose and --quiet exclude each other. Leave one of them out."),
         ("--plain --json", "--plain and --json exclude each other. Leave one of them out."),
         ("--target", "requires an argument"),
         ("--frobnicate", "No such option: --frobnicate"),

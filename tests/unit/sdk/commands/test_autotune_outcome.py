@@ -8,7 +8,7 @@ import pytest
 
 from halide_autotune.autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
 from halide_autotune.autotune_loop.store.published import Published, ScheduleTime
-from halide_autotune.sdk.commands import autotune
+from halide_autotune.sdk.commands.autotune import autotune
 from tests.recorded_run_folder import write_run_folder
 from tests.unit.sdk.commands.conftest import Run
 
@@ -47,7 +47,7 @@ def test_the_exit_code_says_how_a_run_has_ended(
     run: Run, blur: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, code: int
 ) -> None:
     ended = result(outcome, tmp_path / "run")
-    monkeypatch.setattr(autotune, "_prepare", lambda values, command: lambda listen, stop: ended)
+    monkeypatch.setattr(autotune, "_prepare", lambda values, command, begin: lambda listen, stop: ended)
     done = run("autotune", blur, "--target", "arm64")
     assert done.code == code, done
     if outcome is Outcome.DEVICES_LOST:
@@ -60,5 +60,5 @@ def test_a_run_that_has_published_nothing_has_failed(
     run: Run, blur: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = result(Outcome.FINISHED, tmp_path / "run", is_published=False)
-    monkeypatch.setattr(autotune, "_prepare", lambda values, command: lambda listen, stop: nothing)
+    monkeypatch.setattr(autotune, "_prepare", lambda values, command, begin: lambda listen, stop: nothing)
     assert run("autotune", blur, "--target", "arm64").code == 1

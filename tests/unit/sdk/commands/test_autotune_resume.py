@@ -14,7 +14,7 @@ from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.published import NOTHING
 from halide_autotune.autotune_loop.store.run_record import read_run_record
-from halide_autotune.sdk.commands import autotune as command
+from halide_autotune.sdk.commands.autotune import autotune as command
 from halide_autotune.sdk.commands.autotune.follow_up import follow_up
 from halide_autotune.sdk.main import main
 from halide_autotune.sdk.options.resume_options import resumed_options

@@ -64,10 +64,10 @@ def test_who_measures_what_and_who_comes_next_is_told() -> None:
     text = shown(_state())
     lines = {line.split()[0]: line for line in reversed(text.splitlines()) if line.strip()}
     assert "2 of 4 in use" in lines["lab1"] and "pi5, pi6" in lines["lab2"]
-    assert "timing a schedule for ana@laptop (blur), 4 s" in lines["pi5"]
+    assert "timing a schedule for ana@laptop (blur), 4.0 s" in lines["pi5"]
     assert "2 of bob@desk ([red]corner), 1 of ana@laptop (blur)" in text, "what users call things is no markup"
     assert "under way" in lines["11aa"] and "3 before it, in about 1 min" in lines["22bb"]
-    assert "pi5 on lab2, 2 min ago: pi5 has ended the connection." in text
+    assert "pi5 on lab2, 2 min 10 s ago: pi5 has ended the connection." in text
     assert "free" in lines["pi6"]
 
 
@@ -85,6 +85,6 @@ def test_who_was_put_out_is_told_with_the_reason() -> None:
     state = FarmState((), (), (), (out,))
     text = shown(state)
     assert "has no workers. Start one with" in text
-    assert "lab3, 8 s ago: it does not answer at tls://192.168.1.7:40001" in text
+    assert "lab3, 8.0 s ago: it does not answer at tls://192.168.1.7:40001" in text
     fields = json.loads(json.dumps(farm_fields("tls://lab1:8786", state)))
     assert fields["put_out"][0]["name"] == "lab3" and fields["put_out"][0]["reason"] == out.reason

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from halide_autotune.autotune_loop.events import BestImproved, Event, Notice, SampleMeasured
+from halide_autotune.autotune_loop.events import BatchDone, BestImproved, Event, Notice, SampleMeasured
 from halide_autotune.sdk.display.display import STOPPING
 from halide_autotune.sdk.display.live_display import LiveDisplay
 from halide_autotune.sdk.display.live_view import live_view
@@ -36,7 +36,7 @@ def test_everything_is_there() -> None:
     assert "EMULATED TIME, NOT A DEVICE'S" in row(lines, "device")
     assert row(lines, "folder").endswith("/runs/blur-arm64-1")
     assert "1 of 2, 4 schedules each" in row(lines, "round")
-    assert "elapsed 0:19" in row(lines, "round")
+    assert "elapsed 19 s" in row(lines, "round")
     assert "2/8  round 2" in row(lines, "search")
     assert "3/3  round 1" in row(lines, "build")
     assert "1/5  2 schedules in turns" in row(lines, "play-off")
@@ -60,9 +60,9 @@ def test_the_picture_keeps_its_size_while_a_run_goes_on() -> None:
 
 def test_a_tall_terminal_shows_the_rounds() -> None:
     lines = picture(progress_after(run_events()), 120, 40)
-    (header,) = [line for line in lines if "emulated fastest" in line]
+    (header,) = [line for line in lines if "fastest emul" in line]
     shown = lines[lines.index(header) + 1].strip("│ ").split()
-    assert shown == "1 3 1 4.000 ms 8.000 ms 0.50 0:16".split()
+    assert shown == "1 3 1 4.000 ms 8.000 ms 0.50 16 s".split()
 
 
 def test_before_the_first_batch() -> None:
@@ -70,6 +70,36 @@ def test_before_the_first_batch() -> None:
     assert "preparing the reference" in row(lines, "search")
     assert "nothing timed yet" in row(lines, "best")
     assert "left" not in row(lines, "round")
+
+
+def test_times_below_each_other_have_one_unit() -> None:
+    events: list[Event] = [started(clock="wall")]
+    for number, best_ms in enumerate((0.2, 0.05)):
+        sample = SampleMeasured(number, 0, 1, "evolution", best_ms, 1.0, "wall", 1, 1)
+        events += [BestImproved(0, f"batch_{number}_0/1", best_ms, 0.2, "wall"), sample, BatchDone(number, 0, 1, 0, {})]
+    lines = picture(progress_after(events), 120, 40)
+    assert row(lines, "default").endswith("0.2000 ms") and "0.05000 ms" in row(lines, "best")
+    (header,) = [line for line in lines if "fastest" in line]
+    first, second = lines[lines.index(header) + 1 : lines.index(header) + 3]
+    assert "200.0 us" in first and "50.00 us" in second
+
+
+@pytest.mark.parametrize(
+    ("count", "finishing"),
+    [
+        (1, "the start"),
+        (14, "what is being timed"),
+        (16, "the training and the files"),
+        (19, "the play-off, turn 2 of 5"),
+    ],
+)
+def test_when_the_time_is_up_it_is_said_what_is_being_finished(count: int, finishing: str) -> None:
+    events = run_events()[:count]
+    before = progress_after([started(budget_s=60.0), *events[1:]])
+    assert "the time is up" not in "".join(picture(before))
+    after = progress_after([started(budget_s=60.0), *events[1:]], step_s=61.0)
+    assert f"the time is up; finishing {finishing}" in picture(after)[-1]
+    assert "left" not in row(picture(after), "round")
 
 
 def test_a_default_that_leads() -> None:
@@ -114,6 +144,8 @@ def test_a_display_draws_and_leaves_only_the_warnings() -> None:
     out = io.StringIO()
     display = LiveDisplay(Console(file=out, force_terminal=True, width=80, height=24))
     display.close()
+    display.begin()
+    assert "starting" in out.getvalue()
     display.listen(STOPPING)
     for event in run_events():
         display.listen(event)

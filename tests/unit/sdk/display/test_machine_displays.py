@@ -96,6 +96,10 @@ class Broken:
         self.error = error
         self.calls = 0
 
+    def begin(self) -> None:
+        self.calls += 1
+        raise self.error
+
     def listen(self, event: Event) -> None:
         self.calls += 1
         raise self.error
@@ -111,7 +115,7 @@ def test_a_reader_that_goes_away_ends_the_run_in_order() -> None:
     stop, broken = StopSignal(), Broken(BrokenPipeError())
     guarded = GuardedDisplay(broken, stop)
     guarded.raise_trouble()
-    guarded.listen(STARTED)
+    guarded.begin()
     assert stop.is_set()
     guarded.listen(STARTED)
     guarded.listen(STOPPING)

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halide_autotune.sdk.display.quantities import (
-    clock_text,
     count_text,
     duration_text,
     iso_text,
     moment_text,
-    short_duration_text,
+    rate_text,
     time_text,
+    unit_of,
 )
 
 
@@ -48,11 +48,22 @@ def test_a_time_reads_back_within_half_a_percent(time_ms: float) -> None:
     assert "e" not in number
 
 
-def test_durations() -> None:
-    assert duration_text(0.25) == "0.2 s"
-    assert duration_text(42.0) == "0:42"
-    assert clock_text(3.9) == "0:03"
-    assert clock_text(3723.0) == "1:02:03"
+@given(st.lists(st.floats(min_value=1e-4, max_value=1e7), min_size=1, max_size=8))
+def test_times_below_each_other_have_one_unit_in_which_none_is_lost(times_ms: list[float]) -> None:
+    unit = unit_of([None, *times_ms])
+    texts = [unit.text(time_ms) for time_ms in times_ms]
+    assert {text.split()[1] for text in texts} == {unit.name}
+    for text, time_ms in zip(texts, times_ms, strict=True):
+        assert float(text.split()[0]) * unit.in_ms == pytest.approx(time_ms, rel=5e-3)
+        assert "e" not in text.split()[0]
+
+
+def test_without_times_the_unit_is_ms() -> None:
+    assert unit_of([]).name == unit_of([None]).name == "ms"
+
+
+def test_rates() -> None:
+    assert [rate_text(rate) for rate in (180.4, 11.0, 0.4)] == ["180/min", "11/min", "0.4/min"]
 
 
 def test_counts() -> None:
@@ -64,16 +75,21 @@ def test_counts() -> None:
     ("duration_s", "text"),
     [
         (-1, "0 s"),
+        (0.25, "0.2 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
         (59.4, "59 s"),
+        (59.9, "1 min"),
         (60, "1 min"),
-        (3599, "59 min"),
+        (187, "3 min 7 s"),
+        (3599, "59 min 59 s"),
         (7500, "2 h 5 min"),
         (7200, "2 h"),
         (93600, "1 d 2 h"),
     ],
 )
-def test_short_durations(duration_s: float, text: str) -> None:
-    assert short_duration_text(duration_s) == text
+def test_durations(duration_s: float, text: str) -> None:
+    assert duration_text(duration_s) == text
 
 
 def test_moments() -> None:

@@ -46,9 +46,9 @@ def test_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
         "  play-off   batch_0_0/1 is faster.",
         "  header     /runs/blur-arm64-1/samples/best.blur.schedule.h",
         "  weights    /runs/blur-arm64-1/samples/updated.weights",
-        "  timed      7 schedules in 2 rounds, 12 a minute",
+        "  timed      7 schedules in 2 rounds, 12/min",
         "  failed     2 search: timed out, 1 measure: crashed",
-        "  ended      after 1:35: all rounds are done",
+        "  ended      after 1 min 35 s: all rounds are done",
         "  use it     sdk build blur.py",
         "  look at it sdk report r",
         "  ship it    sdk ship r -o s",
@@ -62,6 +62,12 @@ def test_paths_below_the_current_folder_are_short(
     monkeypatch.chdir(tmp_path)
     text = summary(of(replace(TUNED, header=tmp_path / "tuned" / "best.h")), capsys)
     assert "  header     tuned/best.h\n" in text
+
+
+def test_what_the_times_are_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    print_summary(RESULT, NEXT, 12.0, clock_is_told=True)
+    text = capsys.readouterr().out
+    assert "emulated time" not in text and "8.000 ms emul" in text
 
 
 def test_real_time_has_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,6 +107,10 @@ ONCE = {
         (ONCE, "  play-off   Unconfirmed: the play-off was stopped.\n"),
         ({**ONCE, "tuned": ScheduleTime(4.0, 0.02, processes=3)}, "default, mean of 3 timings; unconfirmed\n"),
         ({**ONCE, "tuned": ScheduleTime(4.0, 4.5)}, "one timing, within the spread of the times; unconfirmed\n"),
+        (
+            {**AT_SIZES, "tuned": ScheduleTime(0.5, 0.02, by_size_ms={"input=64x48": 2.0, "input=8x6": 0.05})},
+            "  at a size  2000 us, the default 32000 us; input=64x48\n  at a size  50.00 us, the default 2000 us; ",
+        ),
         (AT_SIZES, "  tuned      4.000 ms, one timing, geometric mean of 2 sizes, spread 0.5 %; batch_0_0/1\n"),
         (
             AT_SIZES,
@@ -143,7 +153,7 @@ def test_each_device_has_its_own_paired_ratio(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_how_it_ended(outcome: Outcome, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"after 1:35: {expected}\n" in summary(replace(RESULT, outcome=outcome), capsys)
+    assert f"after 1 min 35 s: {expected}\n" in summary(replace(RESULT, outcome=outcome), capsys)
 
 
 def test_a_run_that_was_stopped_before_anything_was_timed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +161,7 @@ def test_a_run_that_was_stopped_before_anything_was_timed(capsys: pytest.Capture
     text = summary(result, capsys, rate=None)
     assert "nothing was timed" in text
     assert "  failed     none; 4 more were chosen but not timed\n" in text
-    assert "a minute" not in text
+    assert "/min" not in text
 
 
 def test_argument_sets_are_named(capsys: pytest.CaptureFixture[str]) -> None:
