@@ -32,6 +32,7 @@ from halide_autotune.sdk.commands.farm import farm
 from halide_autotune.sdk.commands.report import report
 from halide_autotune.sdk.commands.retrain import retrain
 from halide_autotune.sdk.commands.ship import ship
+from halide_autotune.sdk.options.completion_scripts import use_own_scripts
 from halide_autotune.sdk.options.help_text import help_text
 from halide_autotune.sdk.output import accept_every_text
 from halide_autotune.sdk.service.interrupts import end_in_order
@@ -109,6 +110,7 @@ def make_application() -> typer.Typer:
 
 
 def _run(arguments: list[str]) -> int:
+    use_own_scripts()
     command = typer.main.get_command(make_application())
     _explain_plainly(command, short="-h" in arguments and "--help" not in arguments)
     result = command.main(args=arguments, prog_name="sdk", standalone_mode=False)

@@ -250,6 +250,7 @@ class SearchOptions:
             " several by commas. What finds more gets more of the time.",
             panel=_SAMPLING,
             parse=technique_names,
+            complete="techniques",
         ),
     ] = (TechniqueName.SAMPLING.value, TechniqueName.SKETCHES.value, TechniqueName.EVOLUTION.value)
 

@@ -184,7 +184,13 @@ def evaluate(
         ),
     ],
     runs: Annotated[
-        list[Path], typer.Option("--on", metavar="RUN", help="A run folder, or a folder of .sample files. Repeatable.")
+        list[Path],
+        typer.Option(
+            "--on",
+            metavar="RUN",
+            help="A run folder, or a folder of .sample files. Repeatable.",
+            autocompletion=COMPLETIONS["runs"],
+        ),
     ],
     parallelism: Annotated[
         int | None, typer.Option("--parallelism", metavar="THREADS", min=1, help="Cores of the device.")

@@ -64,9 +64,10 @@ def _run_lines(event: RunStarted) -> list[str]:
     budget = f", at most {duration_text(length.budget_s)}" if length.budget_s is not None else ""
     sets = f", {length.tasks} argument sets" if length.tasks > 1 else ""
     verb = "resumes" if event.resumed else "writes"
+    rounds = f"{count_text(length.rounds, 'round')} of {length.batch_size}{sets}{budget}"
     return [
         f"{event.generator} for {event.target} on {event.device}, {threads}, {clock_message(event.clock)}",
-        f"{count_text(length.rounds, 'round')} of {length.batch_size}{sets}{budget}; × is over the default; {verb} {event.run_folder}",
+        f"{rounds}; × is over the default; {verb} {event.run_folder}",
     ]
 
 

@@ -58,6 +58,13 @@ def _inventory(context: typer.Context) -> Iterable[str]:
     return [device.name for device in open_inventory(context.params.get("inventory"), read_settings()).devices]
 
 
+def _labels(context: typer.Context) -> Iterable[str]:
+    from halide_autotune.sdk.inventory.lookup import open_inventory
+
+    devices = open_inventory(context.params.get("inventory"), read_settings()).devices
+    return [f"label:{label}" for label in dict.fromkeys(label for device in devices for label in device.labels)]
+
+
 def _kinds(context: typer.Context) -> Iterable[str]:
     from halide_autotune.devices.local.open_device import DEVICE_KINDS
 
@@ -91,7 +98,23 @@ def _complete_runs(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _complete_devices(context: typer.Context, incomplete: str) -> list[str]:
-    return [*_offer(_kinds)(context, incomplete), *COMPLETIONS["inventory"](context, incomplete)]
+    """What may be timed on: this machine, the devices of the inventory, and their labels."""
+    offered = (_offer(_kinds), COMPLETIONS["inventory"], _offer(_labels))
+    return [word for offer in offered for word in offer(context, incomplete)]
+
+
+def _complete_techniques(context: typer.Context, incomplete: str) -> list[str]:
+    """Techniques that are not yet named, of several by commas the last."""
+    *named, last = incomplete.split(",")
+    before = "".join(f"{name}," for name in named)
+    return [f"{before}{name}" for name in _offer(_techniques)(context, last) if name not in named]
+
+
+def _techniques(context: typer.Context) -> Iterable[str]:
+    from halide_autotune.autotune_loop.candidate import TechniqueName
+    from halide_autotune.autotune_loop.search.techniques.registry import installed_techniques
+
+    return [*TechniqueName, *installed_techniques()]
 
 
 COMPLETIONS: dict[str, Completion] = {
@@ -102,4 +125,5 @@ COMPLETIONS: dict[str, Completion] = {
     "clocks": _offer(_clocks),
     "scheduler": _offer(_scheduler),
     "runs": _complete_runs,
+    "techniques": _complete_techniques,
 }

@@ -33,10 +33,15 @@ def load_techniques(names: Iterable[str]) -> Mapping[str, Technique]:
     return {name: built_in.get(name) or _plug_in(name) for name in names if name != TechniqueName.SAMPLING}
 
 
+def installed_techniques() -> list[str]:
+    """The names of the techniques of installed packages."""
+    return sorted({each.name for each in entry_points(group=PLUG_IN_GROUP)} - {*TechniqueName})
+
+
 def _plug_in(name: str) -> Technique:
     found = {each.name: each for each in entry_points(group=PLUG_IN_GROUP)}
     if name not in found:
-        known = [*TechniqueName, *sorted(set(found) - {*TechniqueName})]
+        known = [*TechniqueName, *installed_techniques()]
         raise UsageError(
             f"There is no technique {name!r}{nearest_hint(name, known)}.",
             next_step=f"Name some of {', '.join(known)}, or install the package that has it.",

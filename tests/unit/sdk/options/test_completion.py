@@ -31,6 +31,12 @@ def test_the_runs_of_this_folder_come_first() -> None:
     assert offered[2:] == ["elsewhere/", "tuned/"]
 
 
+def test_techniques_that_are_named_are_not_offered_again() -> None:
+    offer = COMPLETIONS["techniques"]
+    assert offer(CONTEXT, "sampling,s") == ["sampling,sketches"]
+    assert {"sampling", "sketches", "evolution", "annealing", "pattern"} <= set(offer(CONTEXT, ""))
+
+
 def test_other_folders_may_have_runs_too() -> None:
     assert COMPLETIONS["runs"](CONTEXT, "else") == ["elsewhere/"]
     assert COMPLETIONS["runs"](CONTEXT, "tuned/blur-h") == ["tuned/blur-host-1"]
