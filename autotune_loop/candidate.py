@@ -6,29 +6,15 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import Enum
 from pathlib import Path
 
 from halide_autotune.autotune_loop.run_scale import DISTURBED_NOISE, RunScale, process_error
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_s
 from halide_autotune.targets.build.executable import Executable, KernelObject
 from halide_autotune.targets.generator.run import GeneratorFailure
-
-
-class TechniqueName(StrEnum):
-    """The ways of proposing schedules that are always there; plug-ins have names of their own."""
-
-    # Halide's own search, steered by the cost model.
-    SAMPLING = "sampling"
-    # The generator's own schedule, and schedules after rules of the trade.
-    SKETCHES = "sketches"
-    # Children of the fastest so far.
-    EVOLUTION = "evolution"
-    # Many moves away from them, on a model.
-    ANNEALING = "annealing"
-    # Their numbers, one after the other and together.
-    PATTERN = "pattern"
 
 
 class Origin(Enum):
@@ -132,7 +118,7 @@ def found_by(point: Point) -> str:
     """
     if point.origin is Origin.RANDOM or point.origin is Origin.PLUG_IN or point.origin in ORIGINS.values():
         return technique_of(point)
-    return point.origin.value
+    return str(point.origin.value)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.simulated_clock_ranking import Bench, open_bench
-from halide_autotune.autotune_loop.candidate import Measured, TechniqueName, technique_of
+from halide_autotune.autotune_loop.candidate import Measured, technique_of
 from halide_autotune.autotune_loop.cost_model.ranking import spearman
 from halide_autotune.autotune_loop.draft.features import features_of
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
@@ -32,6 +32,7 @@ from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.inspection import Inspected

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from halide_autotune.autotune_loop.schedule.as_json import print_json
-from halide_autotune.autotune_loop.schedule.model import Schedule
-from halide_autotune.autotune_loop.schedule.print_header import print_header
-from halide_autotune.autotune_loop.schedule.print_loops import print_loops
-from halide_autotune.autotune_loop.schedule.print_python import print_python
+if TYPE_CHECKING:
+    from halide_autotune.autotune_loop.schedule.model import Schedule
 
 
 class ShowFormat(Enum):
@@ -26,6 +24,12 @@ def show_schedule(schedule: Schedule, form: ShowFormat) -> str:
     Raises:
         GeneratorError: it is inconsistent, or Halide's Python cannot say it.
     """
+    # Imported here: every command pays for what this module imports, because `sdk schedule` has the forms.
+    from halide_autotune.autotune_loop.schedule.as_json import print_json
+    from halide_autotune.autotune_loop.schedule.print_header import print_header
+    from halide_autotune.autotune_loop.schedule.print_loops import print_loops
+    from halide_autotune.autotune_loop.schedule.print_python import print_python
+
     match form:
         case ShowFormat.LOOPS:
             return print_loops(schedule)

@@ -20,7 +20,6 @@ from halide_autotune.autotune_loop.candidate import (
     SearchedSchedule,
     SearchFailure,
     SearchPoint,
-    TechniqueName,
     Yardstick,
     technique_of,
 )
@@ -40,6 +39,7 @@ from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.failure_log import FailureLog
 from halide_autotune.autotune_loop.store.featurization import read_featurization
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.process.stop_signal import StopSignal

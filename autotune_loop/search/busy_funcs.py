@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from halide_autotune.autotune_loop.candidate import TechniqueName
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
 from halide_autotune.autotune_loop.execute.tasks.measure_tasks import TimeFuncs
@@ -18,6 +17,7 @@ from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProp
 from halide_autotune.autotune_loop.search.waiting import result_unless
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.func_times import PROFILE_FEATURE
 from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance

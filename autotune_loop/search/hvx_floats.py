@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from halide_autotune.autotune_loop.candidate import TechniqueName
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import HasHvxFloats
 from halide_autotune.autotune_loop.search.plan import greedy_point
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.profile.halide_target import parse_halide_target

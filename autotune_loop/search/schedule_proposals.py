@@ -17,7 +17,6 @@ from halide_autotune.autotune_loop.candidate import (
     Candidate,
     Origin,
     SchedulePoint,
-    TechniqueName,
     kernel_symbol,
     technique_of,
 )
@@ -41,6 +40,7 @@ from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.shape import PipelineShape

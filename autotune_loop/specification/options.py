@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from halide_autotune.autotune_loop.candidate import TechniqueName
 from halide_autotune.autotune_loop.farm.fair_share import RunPriority
 from halide_autotune.autotune_loop.specification.measure_options import MeasureOptions
 from halide_autotune.autotune_loop.specification.objective import complete_objective
 from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.devices.timing.measure_settings import KernelInputs
 from halide_autotune.targets.profile.target_features import feature_word, split_features
 from halide_autotune.targets.values.checks import above_zero, list_of, matching, number, whole_number

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import sdk
-from halide_autotune.autotune_loop.candidate import TechniqueName
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
 from halide_autotune.autotune_loop.shipping.sizes.request import SizeVerdict
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.sdk.options.ship_options import ShipOptions
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import GeneratorError

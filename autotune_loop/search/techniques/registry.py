@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from halide_autotune.autotune_loop.candidate import TechniqueName
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Technique
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.values.checks import nearest_hint
 

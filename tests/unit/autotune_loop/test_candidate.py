@@ -12,10 +12,10 @@ from halide_autotune.autotune_loop.candidate import (
     Point,
     SchedulePoint,
     SearchPoint,
-    TechniqueName,
     found_by,
     technique_of,
 )
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 
 SAMPLED = SearchPoint(Origin.RANDOM, 1, 32, 80, Path("a.weights"))
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from halide_autotune.autotune_loop.candidate import BuiltObject, TechniqueName
+from halide_autotune.autotune_loop.candidate import BuiltObject
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
 from halide_autotune.autotune_loop.execute.tasks.measure_tasks import TimeFuncs
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
@@ -20,6 +20,7 @@ from halide_autotune.autotune_loop.search import busy_funcs
 from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
 from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.timing.func_times import FuncTime, FuncTimes

@@ -18,7 +18,6 @@ from halide_autotune.autotune_loop.candidate import (
     Origin,
     SchedulePoint,
     SearchPoint,
-    TechniqueName,
     kernel_symbol,
     technique_of,
 )
@@ -38,6 +37,7 @@ from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.targets.errors import ToolchainError
