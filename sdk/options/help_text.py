@@ -14,6 +14,7 @@ MOST_USED = {
     " --run-dir --resume --json --verbose",
     "sdk build": "--target --schedule --output --parameter --function-name --estimate --size --json",
     "sdk bench": "--schedule --target --device --play-off --by-func --budget --turns --parameter --estimate --json",
+    "sdk explain": "--target --parameter --estimate --device --json",
     "sdk ship": "--output --show --check --generator --play-off --incumbent --device --budget --accept-size --guard"
     " --json",
     "sdk check": "--generator --device --target --fail-if-slower --budget --parameter --junit --markdown --json",
@@ -21,6 +22,7 @@ MOST_USED = {
     "sdk devices add": "--ssh --adb --usb --target --label --identity-file --jump --password --probe --json",
 }
 _WIDEST = 100
+_EXAMPLES = ("Example:", "In CI:", "Of a header:")
 _GAP = 2
 _WIDEST_NAMES = 30
 _TWO_HELPS = (("-h", "Show the options that most people need."), ("    --help", "Show all options."))
@@ -74,7 +76,7 @@ def _usage_word(argument: Any) -> str:
 
 
 def _argument_name(argument: Any) -> str:
-    name = (argument.metavar or argument.name.upper()).removesuffix("...")
+    name = (argument.metavar or argument.name.upper()).removesuffix("...").strip("[]")
     return name if argument.nargs == 1 else f"{name}..."
 
 
@@ -99,7 +101,7 @@ def _paragraphs(text: str, width: int) -> Iterator[str]:
     for paragraph in filter(None, inspect.cleandoc(text).split("\n\n")):
         line = " ".join(paragraph.split())
         # An example stays one line, so that it can be copied.
-        yield line if line.startswith(("Example:", "In CI:")) else textwrap.fill(line, width)
+        yield line if line.startswith(_EXAMPLES) else textwrap.fill(line, width)
 
 
 def _section(title: str, rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:

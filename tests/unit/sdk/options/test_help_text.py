@@ -39,8 +39,8 @@ def test_every_command_has_an_example_and_names_each_value(path: str, capsys: py
     assert not re.search(r"<\w|\[\[|\]\]|None", text)
     valued = [each for each in COMMANDS[path].params if each.param_type_name == "option" and not each.is_flag]
     assert [each.name for each in valued if not each.metavar] == []
-    too_wide = [line for line in text.splitlines() if len(line) > 80 and not line.startswith(("Example:", "In CI:"))]
-    assert too_wide == []
+    wide = [line for line in text.splitlines() if len(line) > 80]
+    assert all(line.startswith(("Example:", "In CI:", "Of a header:")) for line in wide)
     assert all(flag in text for each in COMMANDS[path].params for flag in each.opts if flag.startswith("-"))
 
 
