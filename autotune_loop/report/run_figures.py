@@ -22,6 +22,7 @@ from halide_autotune.autotune_loop.report.plot import (
     make_figure,
 )
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
+from halide_autotune.autotune_loop.store.published import timings_text
 
 _FEWEST_FOR_A_CORRELATION = 4
 # Beyond this many, words name the first and the last alone.
@@ -68,7 +69,8 @@ def best_so_far(samples: Sequence[Measured], lines_ms: Mapping[str, float], star
         figure.line(ends, [time_ms] * 2, line_dash=dash, line_width=2, color=colour, name=name)
         legend[name] = (colour, dash)
     lines = "".join(f"; {name} {time_ms:.4g} ms" for name, time_ms in lines_ms.items())
-    words = f"From {best_ms[0]:.4g} ms to {best_ms[-1]:.4g} ms, {reached}{lines}."
+    timed = timings_text(samples[last].processes)
+    words = f"From {best_ms[0]:.4g} ms to {best_ms[-1]:.4g} ms, {timed}, {reached}{lines}."
     return Plot(f"Best so far, against {against}", words, figure, legend)
 
 

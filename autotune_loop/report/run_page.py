@@ -153,7 +153,7 @@ def _plots(run: RecordedRun, task: TaskSamples, options: PageOptions) -> list[Pl
         lines_ms = {"default": task.default.median_ms, **lines_ms}
     header = run.headers.get(task.task_index)
     if header is not None and header.published.own is not None:
-        lines_ms = {"your own": header.published.own.median_ms, **lines_ms}
+        lines_ms = {"own": header.published.own.median_ms, **lines_ms}
     space = run.record.spec.tasks[task.task_index].space
     return [
         *(times_by_parameter(task.samples, each) for each in (() if space is None else space.parameters)),

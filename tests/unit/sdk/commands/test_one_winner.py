@@ -149,14 +149,18 @@ def test_every_output_names_one_winner(ending: Ending, told: Told) -> None:
         assert published.stays or f"; {sample}\n" in text
         assert published.message in text
         assert ("unconfirmed" in text) == (not confirmed)
-    assert f"<b>{sample}</b>published{'' if confirmed else ', unconfirmed'}</div>" in told.page
+    assert (f'<dd class="large">{words_for(sample)} stays</dd>' in told.page) == published.stays
+    mark = "" if confirmed else "; unconfirmed"
+    assert published.stays or f"; {sample}{mark}</dd>" in told.page
+    assert ("; unconfirmed</dd>" in told.page) == (not confirmed)
     assert published.message in told.page and published.message in told.note
     # The schedule itself: what is published is the winner's, and the page shows its loops.
     folders = {"default": "batch_0_0/0", "incumbent": "incumbent/0", "own": "own/0"}
     (own,) = (told.folder / "samples" / folders.get(sample, sample)).glob("*.schedule.h")
     loops = print_loops(parse_schedule(told.header))
     assert loops == print_loops(parse_schedule(own.read_text()))
-    assert f'<p class="soft">published: {sample}</p><pre>{loops}</pre>' in told.page
+    assert f'<span id="tuned-loops-0-label">tuned: {sample}</span>' in told.page
+    assert f'aria-labelledby="tuned-loops-0-label">{loops}</pre>' in told.page
 
 
 def test_every_output_has_one_figure(ending: Ending, told: Told) -> None:
@@ -174,10 +178,11 @@ def test_every_output_has_one_figure(ending: Ending, told: Told) -> None:
     if published.stays:
         assert (published.speed_up.times, published.speed_up.low) == (1.0, None)
     else:
-        for text in (told.terminal, told.headline, told.page):
+        for text in (told.terminal, told.headline, told.page.replace("</dd><dd>", " ")):
             assert published.speed_up_text in text
         assert time in told.terminal and time in told.headline
-        assert f"{published.tuned.median_ms:.4g} ms</b>{published.tuned.words}</div>" in told.page
+        ms = f"{published.tuned.median_ms:#.4g} ms"
+        assert f'<dt>tuned</dt><dd class="large">{ms}</dd><dd>{published.tuned.words}; ' in told.page
     assert told.note.startswith(f"{published.tuned.median_ms:.6g} ms (wall time, {published.tuned.words}) for ")
 
 
