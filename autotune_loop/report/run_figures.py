@@ -96,7 +96,10 @@ def best_by_technique(samples: Sequence[Measured], start_unix_s: float) -> Plot:
         xs = [(s.at_unix_s - start_unix_s) / 60 for s in found]
         lines[origin] = list(zip([*xs, end], [*best_ms, best_ms[-1]], strict=True))
     legend = draw_steps(figure, lines)
-    words = _listed([f"{origin} {line[-1][1]:.4g} ms" for origin, line in lines.items()])
+    fastest = {origin: min(found, key=lambda sample: sample.median_ms) for origin, found in by_origin.items()}
+    words = _listed(
+        [f"{origin} {one.median_ms:.4g} ms ({timings_text(one.processes)})" for origin, one in fastest.items()]
+    )
     return Plot("Best so far, by what found it", f"The fastest of each: {words}.", figure, legend)
 
 
