@@ -11,6 +11,11 @@ from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.sdk.display.display import RESUME_IT, Display, FollowUp
 
 
+def result_document(result: TuneResult, follow_up: FollowUp) -> dict[str, object]:
+    """The result as machines get it: the last line of `sdk autotune --json`."""
+    return {"event": "result", **result.to_dict(), "resume_command": follow_up.get(RESUME_IT)}
+
+
 class JsonDisplay(Display):
     """Prints a JSON object a line on standard output, each with its kind under 'event'.
 
@@ -29,7 +34,7 @@ class JsonDisplay(Display):
 
     def finish(self, result: TuneResult, follow_up: FollowUp) -> None:
         """See `Display.finish`."""
-        self._write({"event": "result", **result.to_dict(), "resume_command": follow_up.get(RESUME_IT)})
+        self._write(result_document(result, follow_up))
 
     def _write(self, value: dict[str, object]) -> None:
         line = json.dumps(value) + "\n"

@@ -126,6 +126,16 @@ class CommandOptions:
             complete="runs",
         ),
     ] = None
+    notify: Annotated[
+        tuple[str, ...],
+        Option(
+            "--notify",
+            metavar="PROGRAM|URL",
+            help="When the run has ended, start a program with the result as JSON on its standard input, or post that"
+            " to an https:// URL; repeat for more. Default: what notify.toml in your settings names; none for nobody.",
+            panel=_OUTPUT,
+        ),
+    ] = ()
     as_json: Annotated[
         bool,
         Option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -16,6 +17,9 @@ from pathlib import Path
 from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.errors import SdkError
 
+# All of a URL may be a secret, as of a webhook, but its host.
+_URL = re.compile(r"://(?:[^/?#\s]*@)?([^/?#\s]*)\S*")
+
 
 def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | str:
     """Write the traceback, the command line and the versions to a new file and return its path.
@@ -24,7 +28,7 @@ def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | 
     """
     text = "\n".join(
         [
-            f"sdk {shlex.join(arguments)}",
+            f"sdk {shlex.join(_without_secrets(argument) for argument in arguments)}",
             f"Python {sys.version}",
             platform.platform(),
             "".join(traceback.format_exception(error)),
@@ -43,3 +47,7 @@ def save_crash_report(error: BaseException, arguments: Sequence[str]) -> Path | 
             continue
         return path
     return "no file: neither the cache folder nor the temporary folder is writable"
+
+
+def _without_secrets(argument: str) -> str:
+    return _URL.sub(r"://\1", argument)

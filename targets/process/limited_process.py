@@ -115,11 +115,15 @@ def run_limited(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     stop: StopSignal | None = None,
+    stdin: IO[bytes] | None = None,
 ) -> ProcessOutcome:
     """Run a program in a session of its own and wait for it.
 
     The memory limit is set right after the start: no code runs between fork and exec, so this is safe in a threaded
     program. A killed parent takes the child with it.
+
+    Args:
+        stdin: an open file that it reads; None for nothing.
 
     Raises:
         OSError: the program cannot be started.
@@ -128,7 +132,7 @@ def run_limited(
         started = time.monotonic()
         child = subprocess.Popen(
             list(arguments),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=None if environment is None else dict(environment),

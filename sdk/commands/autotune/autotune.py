@@ -15,6 +15,7 @@ from halide_autotune.sdk.options.autotune_options import CommandOptions, Generat
 from halide_autotune.sdk.options.with_options import Takes, with_options
 from halide_autotune.sdk.project.file import find_project
 from halide_autotune.sdk.service.interrupts import stop_on_interrupt
+from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.errors import DeviceError, GeneratorError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
@@ -43,7 +44,9 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
         run_replay(values, command, command.replay)
         return
     from halide_autotune.sdk.display.display import STOPPING, GuardedDisplay, choose_display
+    from halide_autotune.sdk.service.notify.notifier import choose_notifiers
 
+    notifiers = choose_notifiers(command.notify, read_settings())
     display = choose_display(as_json=command.as_json, quiet=command.quiet, plain=command.plain, verbose=command.verbose)
     stop = StopSignal()
     guarded = GuardedDisplay(display, stop)
@@ -51,11 +54,22 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
     # Imported here: it takes long, and by now the user has been shown something.
     from halide_autotune.autotune_loop.run.result import Outcome
     from halide_autotune.sdk.commands.autotune.follow_up import follow_up
+    from halide_autotune.sdk.service.notify.run_end import RunEnd
 
-    with stop_on_interrupt(stop, lambda: guarded.listen(STOPPING)), contextlib.closing(guarded):
-        result = tune(listen=guarded.listen, stop=stop)
-    guarded.raise_trouble()
-    display.finish(result, follow_up(result))
+    end = RunEnd(notifiers, _warn)
+    try:
+        with stop_on_interrupt(stop, lambda: guarded.listen(STOPPING)), contextlib.closing(guarded):
+            result = tune(listen=end.watching(guarded.listen), stop=stop)
+    except Exception as error:
+        end.failed(error)
+        raise
+    steps = follow_up(result)
+    try:
+        guarded.raise_trouble()
+        display.finish(result, steps)
+    finally:
+        # Also where nobody sees the result, because the terminal is gone.
+        end.finished(result, steps)
     if result.outcome is Outcome.INTERRUPTED:
         raise typer.Exit(_INTERRUPTED)
     if result.outcome is Outcome.DEVICES_LOST:
@@ -73,6 +87,10 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
             else f"No schedule of {result.generator} was timed.",
             next_step="Read the warnings above. If there are none, continue with --resume and a longer --budget.",
         )
+
+
+def _warn(text: str) -> None:
+    typer.echo(f"sdk: warning: {text}", err=True)
 
 
 def _prepare(values: Mapping[str, object], command: CommandOptions, begin: Callable[[], None]) -> _Tune:

@@ -35,6 +35,8 @@ def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Pa
 
     if values.get("generator"):
         raise UsageError("--replay takes its schedules from the run; leave the generator out.")
+    if command.notify:
+        raise UsageError("--notify tells how a run ends, and a replay is none.", next_step="Leave --notify out.")
     options = run_options(values, find_project(Path.cwd()))
     stop = StopSignal()
     started_s = time.monotonic()

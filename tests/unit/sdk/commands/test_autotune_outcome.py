@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,19 @@ def test_a_run_that_has_published_nothing_has_failed(
     nothing = result(Outcome.FINISHED, tmp_path / "run", is_published=False)
     monkeypatch.setattr(autotune, "_prepare", lambda values, command, begin: lambda listen, stop: nothing)
     assert run("autotune", blur, "--target", "arm64").code == 1
+
+
+def test_a_notifier_is_told_and_one_that_fails_changes_nothing(
+    run: Run, blur: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = result(Outcome.FINISHED, tmp_path / "run")
+    monkeypatch.setattr(autotune, "_prepare", lambda values, command, begin: lambda listen, stop: ended)
+    tell = tmp_path / "tell"
+    tell.write_text("#!/bin/sh\ncat > told\necho no network >&2\nexit 1\n")
+    tell.chmod(0o755)
+    done = run("autotune", blur, "--target", "arm64", "--json", "--quiet", "--notify", tell)
+    assert done.code == 0
+    assert done.err == "sdk: warning: tell was not notified: it exited with code 1: no network.\n"
+    told = json.loads((tmp_path / "told").read_text())
+    assert told.pop("text").startswith("blur for arm64 (finished): ")
+    assert told == json.loads(done.out)
