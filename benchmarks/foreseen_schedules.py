@@ -97,7 +97,7 @@ def _is_child(one: Measured) -> bool:
 
 def _foresee(before: Sequence[tuple[Measured, Features]], batch: Sequence[tuple[Measured, Features]]) -> Foreseen:
     model = ScheduleModel([each for _, each in before], [one.median_ms for one, _ in before])
-    predicted, times_ms = model.predict([each for _, each in batch]), np.array([one.median_ms for one, _ in batch])
+    predicted, times_ms = model.predict([each for _, each in batch])[0], np.array([one.median_ms for one, _ in batch])
     first = np.argsort(predicted)[: len(batch) // 3]
     share = float(np.median(times_ms[first]) / np.median(times_ms))
     return Foreseen(spearman(predicted, times_ms) or 0.0, share, int(times_ms.argmin()) in first)

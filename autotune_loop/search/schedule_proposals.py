@@ -34,7 +34,7 @@ from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
-from halide_autotune.autotune_loop.search.techniques.registry import load_techniques
+from halide_autotune.autotune_loop.search.techniques.registry import PlugInTechnique, load_techniques
 from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
@@ -42,6 +42,7 @@ from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.extension_point import told
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.schedule.header import read_schedule
@@ -107,7 +108,11 @@ class ScheduleProposals:
     _left: dict[int, list[Candidate]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._techniques = load_techniques(self.context.spec.options.search.technique)
+
+        def tell(fault: str) -> None:
+            self.listen(Notice(fault, warning=True))
+
+        self._techniques = load_techniques(self.context.spec.options.search, tell)
 
     def techniques(self, task_index: int) -> tuple[str, ...]:
         """Those that are asked for and can be used for a task."""
@@ -201,12 +206,13 @@ class ScheduleProposals:
         try:
             for proposal in self._techniques[technique].propose(population, count, source):
                 yield proposal, self._sha256(proposal.draft, task_index)
-        except Exception as error:
-            if technique in ORIGINS:
+        except (Exception, SystemExit) as error:
+            asked = self._techniques[technique]
+            if not isinstance(asked, PlugInTechnique):
                 raise
             self._faulty.add(technique)
-            fault = f"{type(error).__name__}: {error}".splitlines()[0]
-            self.listen(Notice(f"Technique {technique} failed, and is not asked again: {fault}", warning=True))
+            text = f"{asked.title} failed, and is not asked again in this run: {told(error)}"
+            self.listen(Notice(text, warning=True))
 
     def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         """Start to build a candidate that was proposed."""

@@ -253,7 +253,16 @@ class SearchOptions:
             complete="techniques",
         ),
     ] = (TechniqueName.SAMPLING.value, TechniqueName.SKETCHES.value, TechniqueName.EVOLUTION.value)
-
+    model: Annotated[
+        str,
+        matching("[a-z0-9][a-z0-9_-]*", "a model's name"),
+        Option(
+            "--model",
+            metavar="NAME",
+            help="What says which proposed schedules look fast: gaussian_process, or what an installed package has.",
+            panel=_SAMPLING,
+        ),
+    ] = "gaussian_process"
     batch_size: Annotated[
         int,
         whole_number(2, 1000),

@@ -69,7 +69,7 @@ def autotune(
     settings = call.settings
     specs = generator_specs(generator)
     options = with_name_mangling(asked_options(options, target, device), specs)
-    load_techniques(options.search.technique)
+    load_techniques(options.search)
     _check_shared_inputs(specs, options.inputs)
     for named in specs:
         if named.function_name is not None:
@@ -113,7 +113,7 @@ def resume(
     settings = call.settings
     record = read_run_record(run_folder)
     options = with_whole_paths(resumed_options(record, changes or {}))
-    load_techniques(options.search.technique)
+    load_techniques(options.search)
     tasks = record.spec.tasks
     if changes and "incumbents" in changes:
         tasks = with_incumbents(tasks, options.play_off.incumbents)

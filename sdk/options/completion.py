@@ -111,10 +111,9 @@ def _complete_techniques(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _techniques(context: typer.Context) -> Iterable[str]:
-    from halide_autotune.autotune_loop.search.techniques.registry import installed_techniques
-    from halide_autotune.autotune_loop.technique_name import TechniqueName
+    from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
 
-    return [*TechniqueName, *installed_techniques()]
+    return TECHNIQUES.names()
 
 
 COMPLETIONS: dict[str, Completion] = {

@@ -15,10 +15,11 @@ from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
 from halide_autotune.autotune_loop.run import rounds
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_header, rows
-from tests.installed_technique import install_technique
+from tests.installed_package import install_package
 
 pytestmark = [
     pytest.mark.slow,
@@ -128,7 +129,8 @@ def test_the_technique_of_the_documentation_proposes_schedules(
 ) -> None:
     page = (examples.parent / "docs" / "tuning.md").read_text()
     (module,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Walk" in block]
-    install_technique(tmp_path / "packages", "walk", "lab_techniques:Walk", module, monkeypatch)
+    groups = {TECHNIQUES.group: {"walk": "lab_techniques:Walk"}}
+    install_package(tmp_path / "packages", "lab-techniques", groups, {"lab_techniques": module}, monkeypatch)
     result = tune(
         str(examples / "separable_filter.py"),
         rounds=3,

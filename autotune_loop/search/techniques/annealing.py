@@ -14,8 +14,9 @@ from random import Random
 
 from halide_autotune.autotune_loop.moves.mutation import Mutation
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, chances_of, move_weights, parents_of
+from halide_autotune.autotune_loop.search.techniques.plug_in_model import FittedModel
 from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.search.techniques.schedule_model import Features
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
 
 _CHAINS_PER_WANTED, _MOST_CHAINS, _STEPS = 2, 16, 8
@@ -33,8 +34,8 @@ class _State:
 class Annealing:
     """Chains of single moves that start at the fastest; what they came by is proposed, the most promising first."""
 
-    def __init__(self) -> None:
-        self._models = PopulationModels()
+    def __init__(self, models: PopulationModels | None = None) -> None:
+        self._models = models or PopulationModels()
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`. Before enough is timed to have a model, children like evolution's."""
@@ -68,7 +69,7 @@ def _step(at: Proposal, mutation: Mutation, weights: Mapping[str, float], source
     return at if child is None else Proposal(child.draft, at.parents, (*at.moves, *child.moves))
 
 
-def _states(proposals: Sequence[Proposal], population: Population, model: ScheduleModel) -> list[_State]:
+def _states(proposals: Sequence[Proposal], population: Population, model: FittedModel) -> list[_State]:
     features = features_in([each.draft for each in proposals], population)
-    energies = model.predict(features).tolist()
+    energies = model.predict(features)[0].tolist()
     return [_State(*each) for each in zip(proposals, features, energies, strict=True)]

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from halide_autotune.autotune_loop.moves.mutation import MOVES, Child, Mutation
+from halide_autotune.autotune_loop.search.techniques.plug_in_model import FittedModel
 from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
-from halide_autotune.autotune_loop.search.techniques.schedule_model import ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
@@ -42,8 +42,8 @@ _LEADING_PER_OTHER = 2
 class Evolution:
     """Children of the fastest: one move or several, or a part of another parent."""
 
-    def __init__(self) -> None:
-        self._models = PopulationModels()
+    def __init__(self, models: PopulationModels | None = None) -> None:
+        self._models = models or PopulationModels()
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
@@ -62,7 +62,7 @@ class Evolution:
 
 
 def _ordered(
-    population: Population, parents: Sequence[Tried], model: ScheduleModel | None, count: int, source: Random
+    population: Population, parents: Sequence[Tried], model: FittedModel | None, count: int, source: Random
 ) -> Iterator[Proposal]:
     """Children of these parents, as the model orders them if there is one."""
     if not parents:

@@ -60,8 +60,8 @@ _Gain = tuple[_Base, _Base]
 class PatternSearch:
     """Steps of the numbers of the fastest schedules."""
 
-    def __init__(self) -> None:
-        self._models = PopulationModels()
+    def __init__(self, models: PopulationModels | None = None) -> None:
+        self._models = models or PopulationModels()
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`. Before anything is timed, what the search starts from."""

@@ -2,60 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
 
+from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
+from halide_autotune.autotune_loop.search.techniques.models import load_model
 from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import Technique
+from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Technique
+from halide_autotune.autotune_loop.specification.options import SearchOptions
 from halide_autotune.autotune_loop.technique_name import TechniqueName
-from halide_autotune.targets.errors import UsageError
-from halide_autotune.targets.values.checks import nearest_hint
+from halide_autotune.targets.extension_point import ExtensionPoint
 
-# Of a package's entry points: a name, and a class or function without arguments that makes a `Technique`.
-PLUG_IN_GROUP = "halide_autotune.techniques"
+# An entry point leads to a class or function without arguments that makes a `Technique`.
+TECHNIQUES = ExtensionPoint(
+    group="halide_autotune.techniques",
+    noun="technique",
+    protocol="sdk.Technique",
+    methods=("propose",),
+    built_in=tuple(TechniqueName),
+    remedy="leave it out of --technique",
+)
+# Of one that proposes without end what is known already.
+_MOST_PER_WANTED = 1000
 
 
-def load_techniques(names: Iterable[str]) -> Mapping[str, Technique]:
-    """The techniques of those names that propose schedules as data: all but Halide's own search.
+def load_techniques(asked: SearchOptions, tell: Callable[[str], None] = lambda text: None) -> Mapping[str, Technique]:
+    """The techniques that are asked for and propose schedules as data: all but Halide's own search.
+
+    Args:
+        tell: is told once, as a warning, if a package's model fails.
 
     Raises:
-        UsageError: there is no technique of a name, or a package's cannot be imported or made.
+        UsageError: there is no technique, or no model, of a name, or a package's cannot be imported or made.
     """
+    TECHNIQUES.refuse_taken(asked.technique)
+    models = PopulationModels(load_model(asked.model), tell)
     built_in: dict[str, Technique] = {
         TechniqueName.SKETCHES: Starts(),
-        TechniqueName.EVOLUTION: Evolution(),
-        TechniqueName.ANNEALING: Annealing(),
-        TechniqueName.PATTERN: PatternSearch(),
+        TechniqueName.EVOLUTION: Evolution(models),
+        TechniqueName.ANNEALING: Annealing(models),
+        TechniqueName.PATTERN: PatternSearch(models),
     }
-    return {name: built_in.get(name) or _plug_in(name) for name in names if name != TechniqueName.SAMPLING}
+    named = [name for name in asked.technique if name != TechniqueName.SAMPLING]
+    return {name: built_in.get(name) or _plug_in(name) for name in named}
 
 
-def installed_techniques() -> list[str]:
-    """The names of the techniques of installed packages."""
-    return sorted({each.name for each in entry_points(group=PLUG_IN_GROUP)} - {*TechniqueName})
+def _plug_in(name: str) -> PlugInTechnique:
+    return PlugInTechnique(TECHNIQUES.make(name), TECHNIQUES.title(name))
 
 
-def _plug_in(name: str) -> Technique:
-    found = {each.name: each for each in entry_points(group=PLUG_IN_GROUP)}
-    if name not in found:
-        known = [*TechniqueName, *installed_techniques()]
-        raise UsageError(
-            f"There is no technique {name!r}{nearest_hint(name, known)}.",
-            next_step=f"Name some of {', '.join(known)}, or install the package that has it.",
-        )
-    entry = found[name]
-    try:
-        technique = entry.load()()
-    except Exception as error:  # it is somebody else's code
-        raise _fault(entry, f"cannot be loaded: {type(error).__name__}: {error}") from error
-    if not callable(getattr(technique, "propose", None)):
-        raise _fault(entry, "has no method `propose`")
-    return technique  # type: ignore[no-any-return]
+@dataclass(frozen=True)
+class PlugInTechnique:
+    """A package's technique, of which nothing comes that the loop could stumble over.
+
+    Attributes:
+        title: what messages call it.
+    """
+
+    technique: Technique
+    title: str
+
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        """See `Technique.propose`.
+
+        Raises:
+            TypeError: it yields something else than a `Proposal`.
+        """
+        for proposal in islice(self.technique.propose(population, count, source), _MOST_PER_WANTED * count):
+            yield checked_proposal(proposal)
 
 
-def _fault(entry: EntryPoint, fault: str) -> UsageError:
-    next_step = "Mend it (`sdk.Technique` says what a technique must have), or leave it out of --technique."
-    return UsageError(f"Technique {entry.name!r}, {entry.value}, {fault}.", next_step=next_step)
+def checked_proposal(proposal: object) -> Proposal:
+    """A package's proposal, with the types that the run's record needs.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not isinstance(proposal, Proposal) or not isinstance(proposal.draft, Draft):
+        raise TypeError(f"`propose` must yield sdk.Proposals of sdk.Drafts, and yields {type(proposal).__name__}")
+    parents, moves = tuple(proposal.parents), tuple(proposal.moves)
+    if not all(isinstance(text, str) for text in (*parents, *moves)):
+        raise TypeError("the parents and the moves of a Proposal must be texts")
+    return Proposal(proposal.draft, parents, moves)

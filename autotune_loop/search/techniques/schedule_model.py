@@ -29,7 +29,7 @@ _LEAST_SPREAD = 0.3
 # Work grows with the third power of the samples, and distances with the square.
 _MOST_SAMPLES = 256
 # How much what is not known of a schedule speaks for it, in standard deviations.
-_CURIOSITY = 1.0
+CURIOSITY = 1.0
 
 
 class ScheduleModel:
@@ -52,10 +52,12 @@ class ScheduleModel:
         self._mean, self._deviation = float(log_times[kept].mean()), float(log_times[kept].std()) or 1.0
         self._posterior = self._fitted((log_times[kept] - self._mean) / self._deviation)
 
-    def predict(self, schedules: Sequence[Features]) -> Array:
-        """The expected logarithm of the time of each, in milliseconds."""
-        rows = self._rows(schedules) * self._scale
-        return self._mean + self._deviation * self._posterior.means(self._kernel(rows, self._timed))
+    def predict(self, schedules: Sequence[Features]) -> tuple[Array, Array]:
+        """The expected logarithm of the time of each, in milliseconds, and its standard deviation."""
+        across = self._kernel(self._rows(schedules) * self._scale, self._timed)
+        variances = np.maximum(1.0 - (self._posterior.explained(across) ** 2).sum(axis=0), 0.0)
+        means = self._mean + self._deviation * self._posterior.means(across)
+        return means, self._deviation * np.sqrt(variances)
 
     def ranking(self, schedules: Sequence[Features], count: int) -> list[int]:
         """The places of the `count` schedules to time, the most promising first.
@@ -69,7 +71,7 @@ class ScheduleModel:
         covariance = self._kernel(rows, rows) - explained.T @ explained
         left, chosen = np.ones(len(schedules), dtype=bool), []
         for _ in range(min(count, len(schedules))):
-            bounds = means - _CURIOSITY * np.sqrt(np.maximum(np.diag(covariance), 0.0))
+            bounds = means - CURIOSITY * np.sqrt(np.maximum(np.diag(covariance), 0.0))
             place = int(np.argmin(np.where(left, bounds, np.inf)))
             chosen.append(place)
             left[place] = False

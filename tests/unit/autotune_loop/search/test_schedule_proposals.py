@@ -186,14 +186,16 @@ class Faulty:
 def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_plug_in", lambda name: Faulty())
+    monkeypatch.setattr(
+        registry, "_plug_in", lambda name: registry.PlugInTechnique(Faulty(), f"The technique {name!r}")
+    )
     run = make("evolution,faulty,sampling")
     assert run.proposals.techniques(0) == (SAMPLING, "faulty", EVOLUTION)
     made = run.proposals.propose(WORK, "faulty", sampled(run), known(run), 6, 0)
     assert [(one.point.origin, technique_of(one.point)) for one in made] == [(Origin.PLUG_IN, "faulty")] * 2
     assert run.store.database.candidates(0)[-1].point == made[-1].point, "it is read as it was written"
     assert [event.text for event in run.heard if isinstance(event, Notice)] == [
-        "Technique faulty failed, and is not asked again: ValueError: no such"
+        "The technique 'faulty' failed, and is not asked again in this run: ValueError: no such loop"
     ]
     assert run.proposals.techniques(0) == (SAMPLING, EVOLUTION)
     alone = make("faulty")
@@ -214,7 +216,7 @@ class Curious:
 
 def test_techniques_hear_where_the_time_of_the_fastest_goes(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     curious = Curious()
-    monkeypatch.setattr(registry, "_plug_in", lambda name: curious)
+    monkeypatch.setattr(registry, "_plug_in", lambda name: registry.PlugInTechnique(curious, name))
     run = make("sampling,curious")
     tried = sampled(run)
 

@@ -1,0 +1,28 @@
+"""A package with entry points, as an installer would leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+
+def install_package(
+    folder: Path,
+    name: str,
+    groups: Mapping[str, Mapping[str, str]],
+    modules: Mapping[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Put a package with these entry points (group → name → value) and modules (name → text) on the path."""
+    about = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = []
+    for group, entries in groups.items():
+        lines += [f"[{group}]", *(f"{entry} = {value}" for entry, value in entries.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    for module, text in modules.items():
+        (folder / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
