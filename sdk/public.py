@@ -1,6 +1,7 @@
 """Everything that `import sdk` offers, and nothing else."""
 
 from halide_autotune.autotune_loop.cost_model.training_report import TrainingReport as TrainingReport
+from halide_autotune.autotune_loop.draft.features import FEATURE_NAMES as FEATURE_NAMES
 from halide_autotune.autotune_loop.draft.model import Draft as Draft
 from halide_autotune.autotune_loop.draft.model import FuncDraft as FuncDraft
 from halide_autotune.autotune_loop.draft.model import LoopKind as LoopKind
@@ -22,6 +23,7 @@ from halide_autotune.autotune_loop.run.result import TuneResult as TuneResult
 from halide_autotune.autotune_loop.schedule.model import Schedule as Schedule
 from halide_autotune.autotune_loop.schedule.reading.pipeline import ReadSchedule as ReadSchedule
 from halide_autotune.autotune_loop.schedule.show import ShowFormat as ShowFormat
+from halide_autotune.autotune_loop.search.techniques.models import ScheduleCostModel as ScheduleCostModel
 from halide_autotune.autotune_loop.search.techniques.technique import InUse as InUse
 from halide_autotune.autotune_loop.search.techniques.technique import Population as Population
 from halide_autotune.autotune_loop.search.techniques.technique import Proposal as Proposal

@@ -89,10 +89,10 @@ class ExtensionPoint:
             SdkError: one that the package raises.
             UsageError: as `load`; or it cannot be made, or lacks a method.
         """
-        return self.made(name, self.load(name), *arguments)
+        return self.checked(name, self.load(name), *arguments)
 
-    def made(self, name: str, factory: Callable[..., Any], *arguments: object) -> Any:
-        """The same, of what is loaded.
+    def checked(self, name: str, factory: Callable[..., Any], *arguments: object) -> Any:
+        """The same, by a class or function that is loaded.
 
         Raises:
             SdkError: as `make`.
@@ -102,11 +102,15 @@ class ExtensionPoint:
         except SdkError:
             raise
         except (Exception, SystemExit) as error:
-            raise self.fault(self.entry(name), f"cannot be made: {told(error)}") from error
+            raise self._unfit(name, f"cannot be made: {told(error)}") from error
         lacking = [method for method in self.methods if not callable(getattr(made, method, None))]
         if lacking:
-            raise self.fault(self.entry(name), f"made {_a(made)}, which has no method `{lacking[0]}`")
+            raise self._unfit(name, f"made {_a(made)}, which has no method `{lacking[0]}`")
         return made
+
+    def _unfit(self, name: str, fault: str) -> UsageError:
+        entry = next((entry for entry in self.installed() if entry.name == name), None)
+        return UsageError(f"The {self.noun} {fault}.") if entry is None else self.fault(entry, fault)
 
     def entry(self, name: str) -> EntryPoint:
         """The entry point of a name that is there."""

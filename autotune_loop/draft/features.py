@@ -19,7 +19,7 @@ _FACTORS, _DIMENSIONS, _LOOPS = 4, 4, 6
 _KINDS = {LoopKind.PARALLEL: -1.0, None: 0.0, LoopKind.UNROLLED: 1.0, LoopKind.VECTORIZED: 2.0}
 _ABSENT, _INLINED, _AS_IS, _WITH_LOOPS = range(4)
 # What each number of a Func is; those after the first are 0 where they make no sense.
-NAMES = (
+FEATURE_NAMES = (
     "how it is scheduled",
     *(f"factor {place} as is" for place in range(_FACTORS)),
     *("vectors as is", "unrolled as is", "tasks as is"),
@@ -31,11 +31,11 @@ NAMES = (
 )
 _OF_AS_IS = _FACTORS + 3
 # Of a Func that a schedule does not have, such as a wrapper.
-ABSENT = (float(_ABSENT), *[0.0] * (len(NAMES) - 1))
+ABSENT = (float(_ABSENT), *[0.0] * (len(FEATURE_NAMES) - 1))
 
 
 def features_of(structure: DraftStructure) -> dict[str, tuple[float, ...]]:
-    """Each Func's numbers; `NAMES` says what they are."""
+    """Each Func's numbers; `FEATURE_NAMES` says what they are."""
     work = work_of(structure)
     return {name: _features(structure, name, work.get(name, 0.0)) for name in structure.draft.funcs}
 
@@ -50,7 +50,7 @@ def _features(structure: DraftStructure, name: str, work: float) -> tuple[float,
         found = [_WITH_LOOPS, *[0.0] * _OF_AS_IS, *_sizes(structure, name, work), *_loops(structure, name)]
         found += [len(func.storage), any(isinstance(each, StoreIn) for each in func.storage)]
         found += [sum(len(stage.also) for stage in func.stages)]
-    return (*map(float, found), *[0.0] * (len(NAMES) - len(found)))
+    return (*map(float, found), *[0.0] * (len(FEATURE_NAMES) - len(found)))
 
 
 def _as_is(func: FuncDraft) -> list[float]:

@@ -75,6 +75,7 @@ def _run_checks(folder: Path) -> list[Check]:
 
 
 def _machine_checks(target: str | None, hexagon_sdk_root: Path | None, device: str | None) -> list[Check]:
+    from halide_autotune.sdk.checks.extension_checks import check_extensions
     from halide_autotune.sdk.checks.machine_checks import check_machine
     from halide_autotune.targets.profile.loader import list_profiles, load_profile
     from halide_autotune.targets.profile.profile import ProfileListing
@@ -87,7 +88,7 @@ def _machine_checks(target: str | None, hexagon_sdk_root: Path | None, device: s
     else:
         profile = load_profile(target, settings.profile_folder)
         listings = [ProfileListing(profile.name, profile.source, profile, None)]
-    checks = check_machine(settings, listings, must_run_here=target is not None)
+    checks = [*check_machine(settings, listings, must_run_here=target is not None), *check_extensions()]
     if device is not None:
         checks += _dsp_checks(device, settings)
     return checks

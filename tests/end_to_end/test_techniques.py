@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,10 @@ from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
 from halide_autotune.autotune_loop.run import rounds
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.search.techniques.models import MODELS
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
+from halide_autotune.autotune_loop.store.run_record import read_run_record
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_header, rows
 from tests.installed_package import install_package
@@ -124,22 +125,26 @@ def test_an_equal_run_chooses_the_same_and_resuming_goes_on(
     assert len(hashes) == len(set(hashes))
 
 
-def test_the_technique_of_the_documentation_proposes_schedules(
+def test_the_technique_and_the_model_of_the_example_work_in_a_run(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (examples.parent / "docs" / "tuning.md").read_text()
-    (module,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Walk" in block]
-    groups = {TECHNIQUES.group: {"walk": "lab_techniques:Walk"}}
-    install_package(tmp_path / "packages", "lab-techniques", groups, {"lab_techniques": module}, monkeypatch)
+    package = examples / "extensions"
+    groups = {
+        TECHNIQUES.group: {"walk": "lab_extensions.walk:Walk"},
+        MODELS.group: {"neighbours": "lab_extensions.neighbours:Neighbours"},
+    }
+    install_package(tmp_path / "packages", "lab-extensions", groups, {}, monkeypatch)
+    monkeypatch.syspath_prepend(str(package))
     result = tune(
         str(examples / "separable_filter.py"),
         rounds=3,
         run_folder=tmp_path / "run",
-        **{**ASKED, "technique": ["sketches", "walk"]},
+        **{**ASKED, "technique": ["sketches", "walk", "evolution"], "model": "neighbours"},
     )
     chosen = rows(result.run_folder, "SELECT origin, lineage FROM candidates WHERE lineage IS NOT NULL")
     told = [json.loads(lineage) for origin, lineage in chosen if origin == "plug-in"]
     assert told and all(one["technique"] == "walk" and one["moves"] for one in told)
+    assert read_run_record(result.run_folder).spec.options.search.model == "neighbours"
 
 
 def test_on_a_real_processor_it_is_looked_where_the_time_of_the_fastest_goes(

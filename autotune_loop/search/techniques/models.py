@@ -63,5 +63,5 @@ def load_model(name: str) -> PlugInModels | None:
     if name == GAUSSIAN_PROCESS:
         return None
     factory = MODELS.load(name)
-    MODELS.made(name, factory)
-    return PlugInModels(MODELS.title(name), lambda: MODELS.made(name, factory))
+    MODELS.checked(name, factory)
+    return PlugInModels(MODELS.title(name), lambda: MODELS.checked(name, factory))

@@ -54,7 +54,7 @@ class PlugInModel:
         if found is None:
             return self._built_in.ranking(schedules, count)
         means, deviations = found
-        return np.argsort(means - CURIOSITY * deviations, kind="stable")[:count].tolist()
+        return [int(place) for place in np.argsort(means - CURIOSITY * deviations, kind="stable")[:count]]
 
     def _asked(self, schedules: Sequence[Features]) -> tuple[Array, Array] | None:
         if self._model is None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from halide_autotune.autotune_loop.draft.features import ABSENT, NAMES, features_of
+from halide_autotune.autotune_loop.draft.features import ABSENT, FEATURE_NAMES, features_of
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
@@ -17,7 +17,7 @@ from tests.drafted_pipelines import RECORDED, chain, plain_draft, recorded, star
 
 
 def numbers(draft: Draft, names: PipelineNames, func: str) -> dict[str, float]:
-    return dict(zip(NAMES, features_of(DraftStructure(draft, names))[func], strict=True))
+    return dict(zip(FEATURE_NAMES, features_of(DraftStructure(draft, names))[func], strict=True))
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -25,7 +25,7 @@ def test_every_func_of_every_schedule_has_them(name: str) -> None:
     for draft in starting_drafts(name):
         features = features_of(DraftStructure(draft, recorded(name)))
         assert features.keys() == draft.funcs.keys()
-        assert {len(each) for each in features.values()} == {len(NAMES), len(ABSENT)}
+        assert {len(each) for each in features.values()} == {len(FEATURE_NAMES), len(ABSENT)}
         assert ABSENT not in features.values()
 
 

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.draft.features import ABSENT, NAMES
+from halide_autotune.autotune_loop.draft.features import ABSENT, FEATURE_NAMES
 from halide_autotune.autotune_loop.search.techniques.schedule_model import ScheduleModel
 
-PLACE = NAMES.index("vectorized")
+PLACE = FEATURE_NAMES.index("vectorized")
 
 
 def schedule(**widths: float) -> dict[str, tuple[float, ...]]:

@@ -1,0 +1,29 @@
+import sys
+
+import pytest
+from lab_extensions.walk import Walk
+
+from sdk.testing import check_model, check_notifier, check_technique
+
+
+def test_the_technique():
+    check_technique("walk")
+
+
+def test_the_model():
+    check_model("neighbours")
+
+
+def test_the_notifier(tmp_path):
+    file = tmp_path / "runs.log"
+    check_notifier(sys.executable, "-m", "lab_extensions.log", file)
+    assert file.read_text().startswith("blur for arm64 (finished): 1.84 times as fast (/tuned/blur-arm64-1)\n")
+
+
+def test_a_check_says_what_is_not_kept():
+    class Forgetful(Walk):
+        def propose(self, population, count, source):
+            return None
+
+    with pytest.raises(AssertionError, match="propose must not fail with 0 schedules known"):
+        check_technique(Forgetful)

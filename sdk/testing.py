@@ -1,0 +1,8 @@
+"""Checks for the authors of extensions, one for each kind: `from sdk.testing import check_technique`.
+
+Call them from tests of your own; docs/extending.md says what they check.
+"""
+
+from halide_autotune.sdk.contracts.model import check_model as check_model
+from halide_autotune.sdk.contracts.notifier import check_notifier as check_notifier
+from halide_autotune.sdk.contracts.technique import check_technique as check_technique

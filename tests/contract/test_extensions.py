@@ -1,0 +1,161 @@
+"""The SDK's own techniques and model keep to what is asked of packages, and the checks see what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
+from halide_autotune.autotune_loop.search.techniques.models import ScheduleCostModel
+from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
+from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
+from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Technique
+from halide_autotune.sdk.contracts.sample_population import PIPELINE
+from halide_autotune.sdk.testing import check_model, check_notifier, check_technique
+from halide_autotune.targets.errors import UsageError
+from tests.drafted_pipelines import SHAPES
+
+
+class BuiltIn:
+    """The built-in model, which learns when it is made."""
+
+    def fit(self, timed: Sequence[Features], times_ms: Sequence[float]) -> None:
+        self.model = ScheduleModel(timed, times_ms)
+
+    def predict(self, schedules: Sequence[Features]) -> Any:
+        return self.model.predict(schedules) if schedules else ([], [])
+
+
+@pytest.mark.parametrize("technique", [Starts, Evolution, Annealing, PatternSearch])
+def test_the_techniques_that_are_always_there(technique: Callable[[], Technique]) -> None:
+    check_technique(technique)
+
+
+def test_the_model_that_is_always_there() -> None:
+    check_model(BuiltIn)
+
+
+def test_the_pipeline_of_the_checks_is_as_it_is_described_today() -> None:
+    """tests/unit/autotune_loop/draft/test_same_code.py holds the other one to what the plug-in writes."""
+    assert PIPELINE.read_bytes() == (SHAPES / "separable_filter.json").read_bytes()
+
+
+class Once(Evolution):
+    """It keeps that it was asked."""
+
+    asked = False
+
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        found = [] if self.asked else list(super().propose(population, count, source))
+        self.asked = True
+        return iter(found)
+
+
+class ByLuck(Evolution):
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        return super().propose(population, count, Random())
+
+
+class Nothing:
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        return iter(())
+
+
+class Known:
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        return iter(Proposal(one.draft) for one in population.tried)
+
+
+class Stranger(Evolution):
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        return iter(Proposal(one.draft, ("nobody",)) for one in super().propose(population, count, source))
+
+
+class LacksFunc(Evolution):
+    def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        for one in super().propose(population, count, source):
+            yield Proposal(one.draft.without_func(next(iter(population.names.shapes))))
+
+
+@pytest.mark.parametrize(
+    ("technique", "promise"),
+    [
+        (Once, "the same for the same population"),
+        (ByLuck, "the same for the same population"),
+        (Nothing, "must yield a schedule that was not timed"),
+        (Known, "must yield a schedule that was not timed"),
+        (Stranger, "must be symbols of population.tried"),
+        (LacksFunc, "must have every Func of population.names"),
+    ],
+)
+def test_a_technique_that_does_not_keep_to_something_is_told_to_what(
+    technique: Callable[[], Technique], promise: str
+) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_technique(technique)
+
+
+class Flat(BuiltIn):
+    def predict(self, schedules: Sequence[Features]) -> Any:
+        return np.zeros(len(schedules)), np.zeros(len(schedules))
+
+
+class Backwards(BuiltIn):
+    def predict(self, schedules: Sequence[Features]) -> Any:
+        means, deviations = super().predict(schedules)
+        return -np.asarray(means), deviations
+
+
+class Remembers(BuiltIn):
+    def __init__(self) -> None:
+        self.seen: list[tuple[Features, float]] = []
+
+    def fit(self, timed: Sequence[Features], times_ms: Sequence[float]) -> None:
+        self.seen += zip(timed, times_ms, strict=True)
+        super().fit([each for each, _ in self.seen], [time_ms for _, time_ms in self.seen])
+
+
+class SameFuncs(BuiltIn):
+    def predict(self, schedules: Sequence[Features]) -> Any:
+        np.array([[*each.values()] for each in schedules], dtype=float)
+        return super().predict(schedules)
+
+
+@pytest.mark.parametrize(
+    ("model", "promise"),
+    [
+        (Flat, "longer times to most of the slower"),
+        (Backwards, "longer times to most of the slower"),
+        (Remembers, "must forget"),
+        (SameFuncs, "predict must not fail with 60 schedules; it does: ValueError"),
+    ],
+)
+def test_a_model_that_does_not_keep_to_something_is_told_to_what(
+    model: Callable[[], ScheduleCostModel], promise: str
+) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_model(model)
+
+
+def test_a_program_that_does_not_take_a_failure_is_told(tmp_path: Path) -> None:
+    tell = tmp_path / "tell"
+    tell.write_text('#!/bin/sh\ngrep -q \'"outcome"\' || { echo "no outcome"; exit 1; }\n')
+    tell.chmod(0o755)
+    with pytest.raises(
+        AssertionError, match="told of a run that failed; it does not: it exited with code 1: no outcome"
+    ):
+        check_notifier(tell)
+
+
+def test_an_entry_point_that_is_not_there_is_told() -> None:
+    with pytest.raises(UsageError, match="There is no technique 'nothing'"):
+        check_technique("nothing")
+    with pytest.raises(UsageError, match="There is no model 'nothing'"):
+        check_model("nothing")
