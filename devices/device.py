@@ -74,7 +74,7 @@ class Device:
 
     Attributes:
         name: as the user calls it.
-        kind: 'local', 'qemu', 'hexagon-sim', 'ssh' or 'adb'.
+        kind: 'local', 'qemu', 'hexagon-sim', 'ssh', 'adb' or a package's transport.
         profile_name: the profile it was chosen for.
         clock: what its times are measured with.
         threads: Halide threads a kernel runs with.

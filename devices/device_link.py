@@ -7,6 +7,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from halide_autotune.targets.extension_point import ExtensionPoint
+
+# An entry point leads to a class or function that makes a `DeviceLink` of the device's name and of its URL.
+TRANSPORTS = ExtensionPoint(
+    group="halide_autotune.transports",
+    noun="transport",
+    protocol="sdk.DeviceLink",
+    methods=("connect", "put", "get", "stream", "close"),
+    built_in=("ssh", "adb"),
+    remedy="take its devices out of devices.toml",
+)
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+", re.ASCII)
 
 
@@ -15,7 +26,9 @@ class DeviceLink(Protocol):
 
     Paths on the device are relative to the folder that sessions start in (the home folder over SSH), or absolute.
     Every method raises DeviceTrouble; after LOST, TIMEOUT or PROTOCOL_ERROR the link is closed, and `connect` opens it
-    again.
+    again. The SDK's agent does the rest on the device, such as time limits and leases.
+
+    A package gives its own by an entry point of the group `halide_autotune.transports`.
     """
 
     def connect(self) -> None:
@@ -37,7 +50,8 @@ class DeviceLink(Protocol):
         """Start a program and yield its output (both streams) as it comes, until it ends.
 
         Yields b'' at least every 0.25 s while nothing comes, so that the caller can check its clocks. Closing the
-        iterator early closes the program's connection.
+        iterator early closes the program's connection. Where there is no such program, the output is the complaint of
+        the device's shell.
 
         Args:
             words: program and arguments, each one accepted by `join_words`.

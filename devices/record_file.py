@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.devices.remote_place import AdbAddress, Address, SshAddress
 from halide_autotune.targets.errors import DeviceError, SdkError
 from halide_autotune.targets.process.atomic_write import write_atomically
 from halide_autotune.targets.values.records import Source, record
@@ -18,9 +18,13 @@ T = TypeVar("T")
 _LARGEST_FILE_BYTES = 64 * 1024
 
 
-def record_file(folder: Path, address: SshAddress | AdbAddress, suffix: str = "") -> Path:
+def record_file(folder: Path, address: Address, suffix: str = "") -> Path:
     """Return the file for a device: the same one under any name and in any inventory."""
-    ways = list(address.jump) if isinstance(address, SshAddress) else [address.serial]
+    ways: list[str | None] = []
+    if isinstance(address, SshAddress):
+        ways = [*address.jump]
+    elif isinstance(address, AdbAddress):
+        ways = [address.serial]
     parts = [type(address).__name__, address.describe(), *ways]
     return folder / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}{suffix}.json"
 

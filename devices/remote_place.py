@@ -59,8 +59,31 @@ class AdbAddress:
 
 
 @dataclass(frozen=True)
+class UrlAddress:
+    """A device behind the transport of an installed package.
+
+    Attributes:
+        url: NAME://…, where NAME is the transport's; the rest is its own.
+    """
+
+    url: str
+
+    @property
+    def transport(self) -> str:
+        """The transport's name."""
+        return self.url.partition("://")[0]
+
+    def describe(self) -> str:
+        """The URL."""
+        return self.url
+
+
+Address = SshAddress | AdbAddress | UrlAddress
+
+
+@dataclass(frozen=True)
 class RemotePlace:
-    """A slot of a device behind SSH or ADB.
+    """A slot of a device behind SSH, ADB or a package's transport.
 
     Attributes:
         folder: the SDK's folder on the device; None for the default.
@@ -71,7 +94,7 @@ class RemotePlace:
         performance_mode: ask for the performance governor while the device is in use.
     """
 
-    address: SshAddress | AdbAddress
+    address: Address
     folder: str | None = None
     lease_folder: str | None = None
     slot: int = 0

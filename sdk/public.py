@@ -44,6 +44,9 @@ from halide_autotune.autotune_loop.specification.options import Limits as Limits
 from halide_autotune.autotune_loop.specification.options import RunOptions as RunOptions
 from halide_autotune.autotune_loop.specification.options import SearchOptions as SearchOptions
 from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions as PlayOffOptions
+from halide_autotune.devices.device_link import DeviceLink as DeviceLink
+from halide_autotune.devices.device_trouble import DeviceTrouble as DeviceTrouble
+from halide_autotune.devices.device_trouble import TroubleKind as TroubleKind
 from halide_autotune.devices.timing.func_times import FuncTime as FuncTime
 from halide_autotune.devices.timing.func_times import FuncTimes as FuncTimes
 from halide_autotune.devices.timing.measure_settings import KernelInputs as KernelInputs

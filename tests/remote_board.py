@@ -55,7 +55,7 @@ class RemoteBoard:
         if isinstance(address, SshAddress):
             lines += ['transport = "ssh"', f'identity_file = "{address.identity_file}"']
             lines += [f'address = "{address.user}@{address.host}:{address.port}"']
-        else:
+        elif isinstance(address, AdbAddress):
             lines += ['transport = "adb"', f'address = "{address.host}:{address.port}"']
         lines += [f"lease_folder = {json.dumps(self.place.lease_folder)}"]
         if self.place.folder is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from halide_autotune.devices.device_trouble import TroubleKind
 from halide_autotune.devices.record_file import delete_record, read_record, record_file, write_record
-from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.devices.remote_place import Address
 from halide_autotune.targets.values.checks import number, one_line, one_of, whole_number
 from halide_autotune.targets.values.records import plain
 from halide_autotune.targets.values.texts import printable
@@ -47,7 +47,7 @@ class HealthRecord:
         return begun and now_unix_s < self.next_check_unix_s
 
 
-def read_health(folder: Path, address: SshAddress | AdbAddress) -> HealthRecord | None:
+def read_health(folder: Path, address: Address) -> HealthRecord | None:
     """Return the device's record; None when it is healthy as far as is known.
 
     A damaged record counts as none: the next failure writes it again.
@@ -57,7 +57,7 @@ def read_health(folder: Path, address: SshAddress | AdbAddress) -> HealthRecord 
 
 def record_unhealthy(
     folder: Path,
-    address: SshAddress | AdbAddress,
+    address: Address,
     message: str,
     now_unix_s: float,
     kind: TroubleKind = TroubleKind.BROKEN,
@@ -85,7 +85,7 @@ def record_unhealthy(
     return health
 
 
-def clear_health(folder: Path, address: SshAddress | AdbAddress) -> None:
+def clear_health(folder: Path, address: Address) -> None:
     """Delete the device's record if there is one.
 
     Raises:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.devices.remote_place import AdbAddress, Address, SshAddress, UrlAddress
 from halide_autotune.targets.errors import UsageError
 
 _SSH_FORM = "an SSH address; expected [user@]host[:port], such as pi@192.168.1.20:22, or a Host of ~/.ssh/config"
 _ADB_FORM = "an address of an Android device; expected host[:port], such as 192.168.1.30:5555"
+_URL_FORM = "the URL of a device; expected NAME://…, where NAME is a transport's"
 _LONGEST_CHARACTERS = 255
 _HIGHEST_PORT = 65535
+_URL = re.compile(r"[a-z][a-z0-9_+.-]*://(?P<user>(?:[^\s/@]*@)?)\S+")
 _DEFAULT_ADB_PORT = 5555
 # A host that starts with a dash is an option to the commands that messages show; otherwise it may be an alias.
 _ADDRESS = re.compile(
@@ -47,9 +49,24 @@ def parse_adb_address(text: str) -> AdbAddress:
     return AdbAddress(host=host, port=port or _DEFAULT_ADB_PORT)
 
 
-def address_text(address: SshAddress | AdbAddress) -> str | None:
-    """Return what the two functions above read back; None for an Android device over USB."""
-    return None if address.host is None else address.describe()
+def parse_url_address(text: str) -> UrlAddress:
+    """Return the device at `NAME://…`, where NAME is that of a package's transport.
+
+    Raises:
+        UsageError: it is no such address.
+    """
+    found = _URL.fullmatch(text)
+    if found is None or len(text) > _LONGEST_CHARACTERS or not text.isprintable():
+        raise UsageError(f"{text[:80]!r} is not {_URL_FORM}.")
+    if ":" in found["user"]:
+        # It is not shown: what stands there is most likely a password.
+        raise UsageError("A password does not belong in a device's URL.", next_step="Keep it where the transport asks.")
+    return UrlAddress(text)
+
+
+def address_text(address: Address) -> str | None:
+    """Return what the functions above read back; None for an Android device over USB."""
+    return None if isinstance(address, AdbAddress) and address.host is None else address.describe()
 
 
 def _parts(text: str, form: str) -> tuple[str | None, str, int | None]:

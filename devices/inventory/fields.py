@@ -7,11 +7,24 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-from halide_autotune.devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
+from halide_autotune.devices.device_link import TRANSPORTS
+from halide_autotune.devices.inventory.address import (
+    address_text,
+    parse_adb_address,
+    parse_ssh_address,
+    parse_url_address,
+)
 from halide_autotune.devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
-from halide_autotune.devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
+from halide_autotune.devices.remote_place import (
+    AdbAddress,
+    Address,
+    PasswordSource,
+    RemotePlace,
+    SshAddress,
+    UrlAddress,
+)
 from halide_autotune.targets.errors import DeviceError
 from halide_autotune.targets.values.checks import (
     Unfit,
@@ -21,6 +34,7 @@ from halide_autotune.targets.values.checks import (
     matching,
     nearest_hint,
     one_line,
+    one_of,
     plain_value,
     shown,
     table_of,
@@ -47,6 +61,17 @@ def _ssh_address(value: object) -> SshAddress:
 
 def _adb_address(value: object) -> AdbAddress:
     return parse_adb_address(one_line(value))
+
+
+def _url_address(value: object) -> UrlAddress:
+    return parse_url_address(one_line(value))
+
+
+def _transport(value: object) -> str:
+    """The name of a transport: packages are looked for only where it is not built in."""
+    if isinstance(value, str) and value in TRANSPORTS.built_in:
+        return value
+    return one_of(TRANSPORTS.names())(value)
 
 
 def _jump_host(value: object) -> str:
@@ -127,7 +152,7 @@ class _AddressKeys:
 @dataclass(frozen=True, kw_only=True)
 class _DeviceTable(_AddressKeys):
     profile: Annotated[str, word, Example('profile = "arm64"; `sdk targets` lists them')]
-    transport: Literal["ssh", "adb"]
+    transport: Annotated[str, _transport]
     labels: Annotated[tuple[str, ...], list_of(word, most=_MOST_ITEMS, distinct=True)] = ()
     slots: Annotated[int, whole_number(1, _MOST_SLOTS)] = 1
     cores: Annotated[tuple[int, ...], _cores] = ()
@@ -153,7 +178,7 @@ def read_device(name: str, table: object, where: str, profile_names: Collection[
     check_device_name(name, where)
     source = Source(f"{where}: device '{name}'", DeviceError)
     _refuse_split_name(table, source)
-    entry = source.check(record(_DeviceTable), table)
+    entry = source.check(record(_DeviceTable), _with_transport(table))
     if profile_names is not None and entry.profile not in profile_names:
         raise source.refuse(
             f"key 'profile': there is no target profile '{entry.profile}'{nearest_hint(entry.profile, profile_names)}.",
@@ -161,7 +186,7 @@ def read_device(name: str, table: object, where: str, profile_names: Collection[
         )
     _check_shares(entry, source)
     place = RemotePlace(
-        address=_ssh_address_of(entry, source) if entry.transport == "ssh" else _adb_address_of(entry, source),
+        address=_address_of(entry, source),
         folder=entry.folder,
         lease_folder=entry.lease_folder,
         cores=entry.cores,
@@ -190,9 +215,10 @@ def check_device_name(name: str, where: str) -> None:
 def device_fields(device: InventoryDevice) -> dict[str, object]:
     """Return the table that `read_device` makes this device of, in the order of the documentation."""
     place, address = device.place, device.place.address
+    login: dict[str, object] = {}
     if isinstance(address, AdbAddress):
-        login: dict[str, object] = {"serial": address.serial}
-    else:
+        login = {"serial": address.serial}
+    elif isinstance(address, SshAddress):
         password = address.password_source
         login = {"identity_file": address.identity_file, "jump": address.jump, "password": password}
     table = {
@@ -220,6 +246,30 @@ def _refuse_split_name(table: object, source: Source) -> None:
     for key, value in table.items() if isinstance(table, Mapping) else ():
         if key not in known and isinstance(value, Mapping) and ("transport" in value or "profile" in value):
             raise source.refuse(f'a device\'s name with a dot stands in quotes: [devices."….{key[:80]}"].')
+
+
+def _with_transport(table: object) -> object:
+    """The table with its transport: a URL names it by itself."""
+    address = table.get("address") if isinstance(table, Mapping) else None
+    if not isinstance(table, Mapping) or "transport" in table or not isinstance(address, str) or "://" not in address:
+        return table
+    return {**table, "transport": address.partition("://")[0]}
+
+
+def _address_of(entry: _DeviceTable, source: Source) -> Address:
+    if entry.transport == "ssh":
+        return _ssh_address_of(entry, source)
+    if entry.transport == "adb":
+        return _adb_address_of(entry, source)
+    for key in ("serial", "identity_file", "jump", "password"):
+        if getattr(entry, key) != getattr(_DeviceTable, key):
+            raise source.refuse(f"key '{key}' belongs to another transport.")
+    if entry.address is None:
+        raise source.refuse(f"the key 'address' is missing; expected {entry.transport}://…")
+    address = source.check(_url_address, entry.address, key="address")
+    if address.transport != entry.transport:
+        raise source.refuse(f"key 'address' must be a URL that starts with {entry.transport}://.")
+    return address
 
 
 def _ssh_address_of(entry: _DeviceTable, source: Source) -> SshAddress:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from halide_autotune.devices.device import Clock, Device
-from halide_autotune.devices.remote_place import RemotePlace, SshAddress
+from halide_autotune.devices.remote_place import RemotePlace, SshAddress, UrlAddress
 from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.profile.profile import TargetProfile
 from halide_autotune.targets.values.checks import nearest_hint, whole_number
@@ -59,8 +59,11 @@ class InventoryDevice:
 
     @property
     def transport(self) -> str:
-        """'ssh' or 'adb'."""
-        return "ssh" if isinstance(self.place.address, SshAddress) else "adb"
+        """'ssh', 'adb', or the name of a package's transport."""
+        address = self.place.address
+        if isinstance(address, UrlAddress):
+            return address.transport
+        return "ssh" if isinstance(address, SshAddress) else "adb"
 
     @property
     def slot_cores(self) -> int:

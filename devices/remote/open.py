@@ -13,9 +13,10 @@ from halide_autotune.devices.device_link import DeviceLink
 from halide_autotune.devices.lease.token import read_token
 from halide_autotune.devices.local.open_device import open_transport
 from halide_autotune.devices.remote.dsp_starter import DspStarter
+from halide_autotune.devices.remote.plug_in_link import open_plug_in_link
 from halide_autotune.devices.remote.shared_connection import shared_connection
 from halide_autotune.devices.remote.transport import AgentTransport
-from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, SshAddress
+from halide_autotune.devices.remote_place import Address, ConnectionSettings, SshAddress, UrlAddress
 from halide_autotune.devices.ssh.link import SshLink
 from halide_autotune.devices.transport import Transport
 from halide_autotune.targets.process.content_cache import ContentCache
@@ -50,7 +51,7 @@ def device_transport(
 def open_remote(
     device: Device, connections: ConnectionSettings, cache: ContentCache, own_token: str | None = None
 ) -> AgentTransport:
-    """Return the transport to a device behind SSH or ADB, which connects when it opens.
+    """Return the transport to a remote device, which connects when it opens.
 
     It uses a lease that this user has taken by hand until that ends, and leaves it.
 
@@ -72,7 +73,7 @@ def open_remote(
 
 def open_link(
     name: str,
-    address: SshAddress | AdbAddress,
+    address: Address,
     connections: ConnectionSettings,
     ask: Callable[[str], str] | None = None,
     tell: Callable[[str], None] = lambda message: None,
@@ -82,7 +83,12 @@ def open_link(
     Args:
         ask: asks a person for a password; None where nobody can be asked.
         tell: shows a person what to do at the device.
+
+    Raises:
+        DeviceTrouble: REFUSED, the package of its transport is not installed or cannot be used.
     """
+    if isinstance(address, UrlAddress):
+        return open_plug_in_link(name, address)
     if isinstance(address, SshAddress):
         return SshLink(name, address, connections, ask)
     return AdbLink(name, address, connections, tell)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from halide_autotune.autotune_loop.search.techniques.models import MODELS
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
+from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.sdk.checks.check import Check
 from halide_autotune.targets.extension_point import ExtensionPoint
 
-POINTS: tuple[ExtensionPoint, ...] = (TECHNIQUES, MODELS)
+POINTS: tuple[ExtensionPoint, ...] = (TECHNIQUES, MODELS, TRANSPORTS)
 
 
 def check_extensions() -> Iterator[Check]:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from halide_autotune.autotune_loop.farm.use import FarmUse
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
 from halide_autotune.autotune_loop.specification.workspace import Workspace
+from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.devices.device_trouble import DeviceTrouble
 from halide_autotune.devices.health.health import clear_health, record_unhealthy
 from halide_autotune.devices.inventory.inventory import InventoryDevice
 from halide_autotune.devices.lease.token import read_token
 from halide_autotune.devices.remote.open import open_link
-from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress
+from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress, UrlAddress
 from halide_autotune.sdk.inventory.connections import ask_on_terminal, connection_settings, health_folder
 from halide_autotune.sdk.inventory.device_access import device_states
 from halide_autotune.sdk.inventory.device_listing import DeviceState
@@ -94,6 +95,8 @@ def find_devices(asked: DeviceOptions, settings: Settings, tell: Callable[[str],
     for entry in choice.entries:
         if isinstance(entry.place.address, AdbAddress):
             _introduce(entry, settings, tell)
+        if isinstance(entry.place.address, UrlAddress):
+            TRANSPORTS.load(entry.transport)
     connections = connection_settings(settings, _ask_passwords(choice.entries))
     choice = fit_card(choice, parallelism, connections, settings)
     return ChosenDevices(choice, connections, _health_reporter(choice, settings))

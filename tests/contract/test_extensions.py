@@ -17,10 +17,15 @@ from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearc
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Technique
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.remote.open import open_link
 from halide_autotune.sdk.contracts.sample_population import PIPELINE
-from halide_autotune.sdk.testing import check_model, check_notifier, check_technique
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.sdk.testing import check_model, check_notifier, check_technique, check_transport
 from halide_autotune.targets.errors import UsageError
+from tests.contract.local_link import LocalLink
 from tests.drafted_pipelines import SHAPES
+from tests.remote_board import AdbBoard, RemoteBoard
 
 
 class BuiltIn:
@@ -159,3 +164,68 @@ def test_an_entry_point_that_is_not_there_is_told() -> None:
         check_technique("nothing")
     with pytest.raises(UsageError, match="There is no model 'nothing'"):
         check_model("nothing")
+
+
+# Transports
+
+
+@pytest.mark.toolchain
+def test_the_links_that_are_always_there(
+    board: RemoteBoard, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDK_CACHE_DIR", str(settings.cache_folder))
+    folder = "/data/local/tmp" if isinstance(board, AdbBoard) else str(tmp_path)
+    check_transport(lambda name, url: open_link(name, board.place.address, board.connections), "board://", folder)
+
+
+class Shortens(LocalLink):
+    """It drops the last byte of what it copies."""
+
+    def get(self, path: str, destination: Path) -> None:
+        super().get(path, destination)
+        destination.write_bytes(destination.read_bytes()[:-1])
+
+
+class Invents(LocalLink):
+    def get(self, path: str, destination: Path) -> None:
+        destination.touch()
+        if (self.home / path).exists():
+            super().get(path, destination)
+
+
+class Silent(LocalLink):
+    def stream(self, words: Sequence[str]) -> Iterator[bytes]:
+        return (block for block in super().stream(words) if block)
+
+
+class Quiet(LocalLink):
+    """It says nothing of what is not there."""
+
+    def stream(self, words: Sequence[str]) -> Iterator[bytes]:
+        return (block for block in super().stream(words) if b"not found" not in block)
+
+
+@pytest.mark.parametrize(
+    ("link", "promise"),
+    [
+        (Shortens, "must give back the 300000 bytes of a file"),
+        (Invents, "get must raise DeviceTrouble where there is no file"),
+        (Silent, "must yield b'' at least every"),
+        (Quiet, "a program that is not there"),
+    ],
+)
+def test_a_link_that_does_not_keep_to_something_is_told_to_what(
+    link: type[LocalLink], promise: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_transport(lambda name, url: link(tmp_path / "board"), "local://board")
+
+
+def test_a_link_to_nowhere_is_told(tmp_path: Path) -> None:
+    def lost(name: str, url: str) -> LocalLink:
+        link = LocalLink(tmp_path)
+        link.refuse.append(DeviceTrouble(TroubleKind.UNREACHABLE, "Nobody is there."))
+        return link
+
+    with pytest.raises(AssertionError, match="it does not: Nobody is there"):
+        check_transport(lost, "local://board")

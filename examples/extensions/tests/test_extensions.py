@@ -3,7 +3,7 @@ import sys
 import pytest
 from lab_extensions.walk import Walk
 
-from sdk.testing import check_model, check_notifier, check_technique
+from sdk.testing import check_model, check_notifier, check_technique, check_transport
 
 
 def test_the_technique():
@@ -18,6 +18,10 @@ def test_the_notifier(tmp_path):
     file = tmp_path / "runs.log"
     check_notifier(sys.executable, "-m", "lab_extensions.log", file)
     assert file.read_text().startswith("blur for arm64 (finished): 1.84 times as fast (/tuned/blur-arm64-1)\n")
+
+
+def test_the_transport(tmp_path):
+    check_transport("here", f"here://{tmp_path}")
 
 
 def test_a_check_says_what_is_not_kept():

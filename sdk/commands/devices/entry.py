@@ -217,7 +217,7 @@ def password(
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device = found.find(name)
     if not isinstance(device.place.address, SshAddress):
-        raise UsageError(f"Device '{name}' is reached over ADB, which has no passwords.")
+        raise UsageError(f"Device '{name}' is reached over {device.transport}, which has no passwords.")
     account = keyring_account(device.place.address, connection_settings(settings))
     try:
         write_keyring(account, ask_on_terminal(f"Password of {name} ({account}): "))

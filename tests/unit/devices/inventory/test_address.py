@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halide_autotune.devices.inventory.address import address_text, parse_adb_address, parse_ssh_address
-from halide_autotune.devices.remote_place import AdbAddress, SshAddress
+from halide_autotune.devices.inventory.address import (
+    address_text,
+    parse_adb_address,
+    parse_ssh_address,
+    parse_url_address,
+)
+from halide_autotune.devices.remote_place import AdbAddress, SshAddress, UrlAddress
 from halide_autotune.targets.errors import UsageError
 
 
@@ -69,3 +74,24 @@ def test_whatever_is_accepted_is_written_back(text: str) -> None:
     assert written is not None
     assert parse_ssh_address(written) == address
     assert not address.host.startswith("-")
+
+
+@pytest.mark.parametrize("text", ["lab://rack3/board-7", "lab://ann@rack:22/7", "x+y.z-1://?q=1", "lab://:7"])
+def test_urls(text: str) -> None:
+    address = parse_url_address(text)
+    assert address == UrlAddress(text) and address_text(address) == text
+    assert address.transport == text.partition(":")[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lab", "lab:/x", "lab://", "://x", "Lab://x", "lab://a b", "lab://\x1b", "-x://y", "l://" + "x" * 300]
+)
+def test_what_is_no_url(text: str) -> None:
+    with pytest.raises(UsageError, match="is not the URL of a device"):
+        parse_url_address(text)
+
+
+def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(UsageError, match="password does not belong") as caught:
+        parse_url_address("lab://pi:hunter2@board")
+    assert "hunter2" not in str(caught.value)

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.devices.inventory.fields import device_fields, read_device
 from halide_autotune.devices.inventory.inventory import DeviceMachine, InventoryDevice, machine_profile
-from halide_autotune.devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress
+from halide_autotune.devices.remote_place import AdbAddress, PasswordSource, RemotePlace, SshAddress, UrlAddress
 from halide_autotune.targets.errors import DeviceError
 from halide_autotune.targets.profile.loader import load_profile
+from tests.installed_package import install_package
 
 PROFILES = ("arm64", "x86-64")
 RESERVED = ("local", "qemu", "hexagon-sim")
@@ -239,3 +241,37 @@ def test_no_table_breaks_the_reader(table: dict[str, object]) -> None:
         assert error.message.startswith("x: device 'pi'") and "\n" not in error.message
     else:
         assert read_device("pi", device_fields(found), "x", PROFILES) == found
+
+
+# Behind the transport of a package
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package with the transport `lab` is installed; nothing of it may be imported."""
+    install_package(tmp_path, "lab", {TRANSPORTS.group: {"lab": "no_such_module:Lab"}}, {}, monkeypatch)
+
+
+def test_a_url_names_its_transport(lab: None) -> None:
+    found = device('profile = "arm64"\naddress = "lab://rack3/7"\nlabels = ["pi"]\n')
+    assert found == device('profile = "arm64"\ntransport = "lab"\naddress = "lab://rack3/7"\nlabels = ["pi"]\n')
+    assert (found.transport, found.place.address) == ("lab", UrlAddress("lab://rack3/7"))
+    assert read_device("pi5", device_fields(found), "devices.toml", PROFILES) == found
+    assert found.devices(4)[0].kind == "lab"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('address = "lob://rack3/7"', "key 'transport' must be one of ssh, adb, lab, not 'lob'; the nearest is 'lab'"),
+        ('transport = "lab"', "the key 'address' is missing; expected lab://"),
+        ('transport = "lab"\naddress = "pi@board"', "is not the URL of a device"),
+        ('transport = "lab"\naddress = "other://board"', "must be a URL that starts with lab://"),
+        ('address = "lab://x"\npassword = "prompt"', "key 'password' belongs to another transport"),
+        ('address = "lab://x"\nserial = "x"', "key 'serial' belongs to another transport"),
+    ],
+)
+def test_refusals_of_what_a_packages_transport_cannot_have(lab: None, text: str, expected: str) -> None:
+    with pytest.raises(DeviceError) as caught:
+        device(f'profile = "arm64"\n{text}')
+    assert caught.value.message.startswith("devices.toml: device 'pi5'") and expected in caught.value.message
