@@ -29,6 +29,7 @@ class ExtensionPoint:
         methods: that it must have.
         built_in: names that are always there, and cannot be taken.
         remedy: how to do without one, such as 'leave it out of --technique'.
+        is_made: its entry points lead to what is called to make one; else to what is used as it is.
     """
 
     group: str
@@ -37,6 +38,7 @@ class ExtensionPoint:
     methods: tuple[str, ...]
     built_in: tuple[str, ...]
     remedy: str
+    is_made: bool = True
 
     def installed(self) -> list[EntryPoint]:
         """The entry points of installed packages, by name; nothing is imported."""
@@ -61,7 +63,7 @@ class ExtensionPoint:
         """What the entry point of a name leads to, imported.
 
         Raises:
-            UsageError: there is none or more than one of that name, it cannot be imported, or it cannot be called.
+            UsageError: there is none or more than one of that name, it cannot be imported or called.
         """
         found = [entry for entry in self.installed() if entry.name == name]
         if not found:
@@ -78,7 +80,7 @@ class ExtensionPoint:
             loaded = entry.load()
         except (Exception, SystemExit) as error:  # it is somebody else's code
             raise self.fault(entry, f"cannot be imported: {told(error)}") from error
-        if not callable(loaded):
+        if self.is_made and not callable(loaded):
             raise self.fault(entry, f"is {_a(loaded)}, and cannot be called to make one")
         return loaded
 

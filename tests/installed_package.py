@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,4 +29,5 @@ def install_package(
     write_package(folder, name, groups)
     for module, text in modules.items():
         (folder / f"{module}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, module, raising=False)  # an earlier test's
     monkeypatch.syspath_prepend(str(folder))

@@ -9,8 +9,9 @@ from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
 from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.sdk.checks.check import Check
 from halide_autotune.targets.extension_point import ExtensionPoint
+from halide_autotune.targets.profile.packaged_profiles import PROFILES
 
-POINTS: tuple[ExtensionPoint, ...] = (TECHNIQUES, MODELS, TRANSPORTS)
+POINTS: tuple[ExtensionPoint, ...] = (TECHNIQUES, MODELS, TRANSPORTS, PROFILES)
 
 
 def check_extensions() -> Iterator[Check]:

@@ -1,8 +1,8 @@
 """Target profiles: found by name or path, read from TOML, laid over what they extend, validated.
 
-A profile is a file `NAME.toml`, in the user's folder or among the built-in ones (the user's win), or any
-path. With `extends = "arm64"` it starts from another profile; a user's `arm64.toml` may extend the built-in
-`arm64`. The built-in `host` is completed by probing this machine.
+A profile is a file `NAME.toml`, in the user's folder, among the built-in ones or in an installed package (the first of
+them wins), or any path. With `extends = "arm64"` it starts from another profile; a user's `arm64.toml` may extend the
+built-in `arm64`. The built-in `host` is completed by probing this machine.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 from halide_autotune.targets.errors import ProfileError, SdkError
 from halide_autotune.targets.profile.fields import check_tables, lay_over, make_profile
+from halide_autotune.targets.profile.packaged_profiles import BUILT_IN_FOLDER, PROFILES, packaged_profile
 from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS, ProfileListing, TargetProfile
 from halide_autotune.targets.values.checks import nearest_hint
 from halide_autotune.targets.values.records import Source
 
-BUILT_IN_FOLDER = Path(__file__).resolve().parent / "profiles"
 BUILT_IN = "built in"
 HOST = "host"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -34,6 +34,7 @@ def load_profile(name_or_path: str, user_folder: Path | None = None) -> TargetPr
 
     Raises:
         ProfileError: there is no such profile, or a field of it is wrong.
+        UsageError: the package that brings it cannot be used.
         ToolchainError: the profile is, or extends, `host`, and Halide is missing.
     """
     file = _find(name_or_path, user_folder, beside=None, seen=())
@@ -57,11 +58,12 @@ def list_profiles(user_folder: Path | None = None) -> list[ProfileListing]:
     """
     listings: list[ProfileListing] = []
     for name in profile_names(user_folder):
-        file = _candidates(name, user_folder)[0]
+        found = _candidates(name, user_folder)
+        origin = _origin(found[0]) if found else "an installed package"
         try:
-            listings.append(ProfileListing(name, _origin(file), load_profile(name, user_folder), None))
+            listings.append(ProfileListing(name, origin, load_profile(name, user_folder), None))
         except SdkError as error:
-            listings.append(ProfileListing(name, _origin(file), None, str(error)))
+            listings.append(ProfileListing(name, origin, None, str(error)))
     return listings
 
 
@@ -71,7 +73,7 @@ def profile_names(user_folder: Path | None = None) -> list[str]:
     Raises:
         ProfileError: the user's folder cannot be read.
     """
-    names = {file.stem for folder in _folders(user_folder) for file in _toml_files(folder)}
+    names = {file.stem for folder in _folders(user_folder) for file in _toml_files(folder)} | {*PROFILES.names()}
     return sorted(names, key=lambda name: (name != HOST, name))
 
 
@@ -111,6 +113,9 @@ def _find(name_or_path: str, user_folder: Path | None, *, beside: Path | None, s
         return given if beside is None else beside / given
     found = _candidates(name_or_path, user_folder)
     fresh = [file for file in found if file.resolve() not in seen]
+    if not fresh and (packaged := packaged_profile(name_or_path)) is not None:
+        found = [*found, packaged]
+        fresh = [file for file in found if file.resolve() not in seen]
     if fresh or found:
         return (fresh or found)[0]
     hint = nearest_hint(name_or_path, profile_names(user_folder))

@@ -3,7 +3,7 @@ import sys
 import pytest
 from lab_extensions.walk import Walk
 
-from sdk.testing import check_model, check_notifier, check_technique, check_transport
+from sdk.testing import check_model, check_notifier, check_profile, check_technique, check_transport
 
 
 def test_the_technique():
@@ -22,6 +22,10 @@ def test_the_notifier(tmp_path):
 
 def test_the_transport(tmp_path):
     check_transport("here", f"here://{tmp_path}")
+
+
+def test_the_profile():
+    check_profile("lab-a76")
 
 
 def test_a_check_says_what_is_not_kept():

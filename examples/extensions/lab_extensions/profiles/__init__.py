@@ -1,0 +1,1 @@
+"""Target profiles, each in a file of its name."""
