@@ -10,8 +10,9 @@ from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.sdk.checks.check import Check
 from halide_autotune.targets.extension_point import ExtensionPoint
 from halide_autotune.targets.profile.packaged_profiles import PROFILES
+from halide_autotune.targets.profile.profile import TOOLCHAINS
 
-POINTS: tuple[ExtensionPoint, ...] = (TECHNIQUES, MODELS, TRANSPORTS, PROFILES)
+POINTS: tuple[ExtensionPoint, ...] = (TECHNIQUES, MODELS, TRANSPORTS, PROFILES, TOOLCHAINS)
 
 
 def check_extensions() -> Iterator[Check]:

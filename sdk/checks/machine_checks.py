@@ -28,7 +28,7 @@ from halide_autotune.targets.hexagon.toolchain import compiler_words
 from halide_autotune.targets.profile.halide_target import parse_halide_target
 from halide_autotune.targets.profile.host_probe import host_halide_target, lacking_features, probe_host
 from halide_autotune.targets.profile.profile import EmulatorChoice, ProfileListing, TargetProfile
-from halide_autotune.targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains, open_toolchain
+from halide_autotune.targets.toolchain.c_toolchain import ZIG_KIND, describe_toolchains, open_toolchain
 from halide_autotune.targets.toolchain.host_cpp_compiler import CPP_COMPILERS
 from halide_autotune.targets.toolchain.zig import ZigToolchain
 
@@ -56,8 +56,8 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
         sdk = None  # another check says what is wrong with it
     for listing in listings:
         checks.append(_profile(settings, listing, must_run_here, sdk))
-        if listing.profile is not None and listing.profile.toolchain.kind == ANDROID_KIND:
-            # Bionic or static musl; it is a fault if a variable names a folder that is no NDK.
+        if listing.profile is not None and listing.profile.toolchain.kind != ZIG_KIND:
+            # A package's; or bionic or static musl, and it is a fault if a variable names a folder that is no NDK.
             describe = partial(describe_toolchains, listing.profile, settings.cache_folder, settings.ndk_root)
             checks.append(try_check(f"C toolchain ({listing.profile.name})", describe))
     hexagon = [profile for profile in profiles if profile.is_hexagon]

@@ -70,13 +70,13 @@ def show(
 
 def _detected(profile: TargetProfile, settings: Settings) -> dict[str, object]:
     """Return what depends on this machine: the toolchain in use, or the card and the assembler."""
-    from halide_autotune.targets.toolchain.c_toolchain import ANDROID_KIND, describe_toolchains
+    from halide_autotune.targets.toolchain.c_toolchain import ZIG_KIND, describe_toolchains
 
     if profile.machine.gpu is not None:
         from halide_autotune.sdk.checks.card_checks import check_assembler, check_local_card
 
         return {"card_here": check_local_card(profile, settings).found, "ptxas": check_assembler(settings).found}
-    if profile.toolchain.kind != ANDROID_KIND:
+    if profile.toolchain.kind == ZIG_KIND:
         return {}
     try:
         return {"toolchain_in_use": describe_toolchains(profile, settings.cache_folder, settings.ndk_root)}

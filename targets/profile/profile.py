@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
+from halide_autotune.targets.extension_point import ExtensionPoint
 from halide_autotune.targets.profile.cuda_card import CudaCard
 from halide_autotune.targets.values.checks import Unfit, list_of, matching, one_line, one_of, shown, whole_number
 from halide_autotune.targets.values.records import Example, plain
@@ -81,18 +82,36 @@ class AutoschedulerChoice:
     parameters: Mapping[str, Annotated[str, _parameter_text]] = field(default_factory=dict, hash=False)
 
 
+# An entry point leads to a function that makes `CompilerCommands` of a `ToolchainChoice`.
+TOOLCHAINS = ExtensionPoint(
+    group="halide_autotune.toolchains",
+    noun="toolchain",
+    protocol="sdk.CompilerCommands",
+    methods=(),
+    built_in=("zig", "android"),
+    remedy="choose another toolchain.kind in the profile",
+)
+
+
+def _toolchain_kind(value: object) -> str:
+    """The name of a toolchain: packages are looked for only where it is not built in."""
+    if isinstance(value, str) and value in TOOLCHAINS.built_in:
+        return value
+    return one_of(TOOLCHAINS.names())(value)
+
+
 @dataclass(frozen=True)
 class ToolchainChoice:
     """The C toolchain of the target side.
 
     Attributes:
-        kind: `zig`; or `android`, which is the NDK's compiler if there is an NDK, else zig's.
+        kind: `zig`; `android`, which is the NDK's compiler if there is an NDK, else zig's; or that of a package.
         triple: zig's name of the target; for `android`, the one used without an NDK.
         android_api_level: the API level of the oldest Android that the NDK's programs run on; None for `zig`.
         cpu: zig's name of the processor that the C library and the runner are compiled for; None is the triple's.
     """
 
-    kind: Literal["zig", "android"]
+    kind: Annotated[str, _toolchain_kind]
     triple: Annotated[str, _triple]
     android_api_level: Annotated[int | None, whole_number(21, 99)] = None
     cpu: Annotated[str | None, _cpu] = None

@@ -7,11 +7,12 @@ from pathlib import Path
 from halide_autotune.targets.hexagon.sdk import HexagonSdk, dsp_version_of, runs_on_devices
 from halide_autotune.targets.hexagon.toolchain import HexagonToolchain
 from halide_autotune.targets.process.c_toolchain import CToolchain
-from halide_autotune.targets.profile.profile import ANDROID_TRIPLES, TargetProfile
+from halide_autotune.targets.profile.profile import ANDROID_TRIPLES, TOOLCHAINS, TargetProfile
 from halide_autotune.targets.toolchain.ndk import NDK_VARIABLES, NdkToolchain
+from halide_autotune.targets.toolchain.packaged_toolchain import open_packaged_toolchain
 from halide_autotune.targets.toolchain.zig import ZigToolchain
 
-ANDROID_KIND = "android"
+ANDROID_KIND, ZIG_KIND = "android", "zig"
 _NO_NDK = f"{NDK_VARIABLES[0]} is not set"
 
 
@@ -20,7 +21,7 @@ def open_toolchain(
 ) -> CToolchain:
     """Return the toolchain of a profile; for `android` the NDK if there is one, else zig's static musl.
 
-    Nothing is started: a missing or broken toolchain raises ToolchainError when it is used.
+    Nothing is started: a missing or broken toolchain raises ToolchainError when it is used, a package's at once.
 
     Args:
         ndk_root: the Android NDK's folder; None if there is none, or if its programs would not run.
@@ -34,6 +35,8 @@ def open_toolchain(
     if choice.kind == ANDROID_KIND and choice.android_api_level is not None and ndk_root is not None:
         triple = ANDROID_TRIPLES[choice.triple.partition("-")[0]]
         return NdkToolchain(ndk_root, triple, choice.android_api_level, cache_folder / "ndk")
+    if choice.kind not in TOOLCHAINS.built_in:
+        return open_packaged_toolchain(choice, cache_folder)
     flags = () if choice.cpu is None else (f"-mcpu={choice.cpu}",)
     return ZigToolchain(choice.triple, cache_folder / "zig", extra_flags=flags)
 

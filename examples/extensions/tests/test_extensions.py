@@ -1,9 +1,18 @@
+import platform
+import shutil
 import sys
 
 import pytest
 from lab_extensions.walk import Walk
 
-from sdk.testing import check_model, check_notifier, check_profile, check_technique, check_transport
+from sdk.testing import (
+    check_model,
+    check_notifier,
+    check_profile,
+    check_technique,
+    check_toolchain,
+    check_transport,
+)
 
 
 def test_the_technique():
@@ -26,6 +35,12 @@ def test_the_transport(tmp_path):
 
 def test_the_profile():
     check_profile("lab-a76")
+
+
+def test_the_toolchain():
+    if shutil.which("x86_64-linux-gnu-gcc") is None:
+        pytest.skip("Debian's gcc for x86-64 is not installed")
+    check_toolchain("gcc", "x86_64-linux-gnu", run_with=() if platform.machine() == "x86_64" else None)
 
 
 def test_a_check_says_what_is_not_kept():

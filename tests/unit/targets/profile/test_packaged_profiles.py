@@ -8,8 +8,8 @@ import pytest
 
 from halide_autotune.sdk.testing import check_profile
 from halide_autotune.targets.errors import ProfileError, UsageError
-from halide_autotune.targets.profile.loader import BUILT_IN_FOLDER, list_profiles, load_profile, profile_names
-from halide_autotune.targets.profile.packaged_profiles import PROFILES
+from halide_autotune.targets.profile.loader import list_profiles, load_profile, profile_names
+from halide_autotune.targets.profile.packaged_profiles import BUILT_IN_FOLDER, PROFILES
 from tests.installed_package import install_package
 
 A76 = 'extends = "arm64"\ndescription = "Two fast cores"\n[machine]\nparallelism = 2\n'
