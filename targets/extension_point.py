@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from halide_autotune.targets.errors import SdkError, UsageError
-from halide_autotune.targets.values.checks import nearest_hint
+from halide_autotune.targets.values.checks import Unfit, nearest_hint, one_of
 from halide_autotune.targets.values.texts import printable
 
 _MOST_CHARACTERS = 300
@@ -47,6 +47,20 @@ class ExtensionPoint:
     def names(self) -> list[str]:
         """All that can be named: what is built in, then what packages add."""
         return [*self.built_in, *sorted({entry.name for entry in self.installed()} - {*self.built_in})]
+
+    def check_name(self, value: object) -> str:
+        """A check for the name of one, in a file; packages are looked for only where it is not built in.
+
+        Raises:
+            Unfit: there is none of that name.
+        """
+        if isinstance(value, str) and value in self.built_in:
+            return value
+        try:
+            return one_of(self.names())(value)
+        except Unfit as error:
+            error.next_step = f"Correct it, or install the package that has the {self.noun}."
+            raise
 
     def refuse_taken(self, names: Collection[str]) -> None:
         """Refuse packages that claim one of these names where it is built in: which one is meant must not be guessed.

@@ -34,7 +34,6 @@ from halide_autotune.targets.values.checks import (
     matching,
     nearest_hint,
     one_line,
-    one_of,
     plain_value,
     shown,
     table_of,
@@ -65,13 +64,6 @@ def _adb_address(value: object) -> AdbAddress:
 
 def _url_address(value: object) -> UrlAddress:
     return parse_url_address(one_line(value))
-
-
-def _transport(value: object) -> str:
-    """The name of a transport: packages are looked for only where it is not built in."""
-    if isinstance(value, str) and value in TRANSPORTS.built_in:
-        return value
-    return one_of(TRANSPORTS.names())(value)
 
 
 def _jump_host(value: object) -> str:
@@ -152,7 +144,7 @@ class _AddressKeys:
 @dataclass(frozen=True, kw_only=True)
 class _DeviceTable(_AddressKeys):
     profile: Annotated[str, word, Example('profile = "arm64"; `sdk targets` lists them')]
-    transport: Annotated[str, _transport]
+    transport: Annotated[str, TRANSPORTS.check_name]
     labels: Annotated[tuple[str, ...], list_of(word, most=_MOST_ITEMS, distinct=True)] = ()
     slots: Annotated[int, whole_number(1, _MOST_SLOTS)] = 1
     cores: Annotated[tuple[int, ...], _cores] = ()

@@ -93,13 +93,6 @@ TOOLCHAINS = ExtensionPoint(
 )
 
 
-def _toolchain_kind(value: object) -> str:
-    """The name of a toolchain: packages are looked for only where it is not built in."""
-    if isinstance(value, str) and value in TOOLCHAINS.built_in:
-        return value
-    return one_of(TOOLCHAINS.names())(value)
-
-
 @dataclass(frozen=True)
 class ToolchainChoice:
     """The C toolchain of the target side.
@@ -111,7 +104,7 @@ class ToolchainChoice:
         cpu: zig's name of the processor that the C library and the runner are compiled for; None is the triple's.
     """
 
-    kind: Annotated[str, _toolchain_kind]
+    kind: Annotated[str, TOOLCHAINS.check_name]
     triple: Annotated[str, _triple]
     android_api_level: Annotated[int | None, whole_number(21, 99)] = None
     cpu: Annotated[str | None, _cpu] = None

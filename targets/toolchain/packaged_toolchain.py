@@ -90,10 +90,7 @@ class PackagedToolchain(CToolchain):
     choice: ToolchainChoice
     commands: CompilerCommands
     cache_dir: Path
-
-    @property
-    def _name(self) -> str:  # type: ignore[override] – it differs between packages
-        return self.choice.kind
+    _name = "a package's compiler"
 
     @property
     def _target(self) -> str:

@@ -260,6 +260,12 @@ def test_a_url_names_its_transport(lab: None) -> None:
     assert found.devices(4)[0].kind == "lab"
 
 
+def test_a_transport_that_nobody_has_may_be_installed() -> None:
+    with pytest.raises(DeviceError, match="must be one of ssh, adb, not 'lab'") as caught:
+        device('profile = "arm64"\naddress = "lab://rack3/7"')
+    assert caught.value.next_step == "Correct it, or install the package that has the transport."
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

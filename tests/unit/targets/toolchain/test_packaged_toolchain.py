@@ -91,7 +91,7 @@ def test_what_is_no_command_is_refused(tmp_path: Path, commands: object, fault: 
 def test_a_compiler_that_is_not_there_and_one_without_cpp(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="needs no-such-gcc, which is no program here"):
         opened(tmp_path, CompilerCommands(c=("no-such-gcc",))).version()
-    with pytest.raises(ToolchainError, match="C\\+\\+ sources of kernels are not compiled with lab"):
+    with pytest.raises(ToolchainError, match="C\\+\\+ sources of kernels are not compiled with a package's compiler"):
         opened(tmp_path, CompilerCommands(c=("gcc",))).compile_cpp(tmp_path / "x.cpp", tmp_path / "x.o", [])
 
 
