@@ -61,7 +61,11 @@ class RunEnd:
     def _tell(self, document: dict[str, object]) -> None:
         text = json.dumps(document) + "\n"
         for notifier in self.notifiers:
-            if trouble := notifier.send(text):
+            try:
+                trouble = notifier.send(text)
+            except Exception as error:  # the run is over, whatever this is; its text may have a secret
+                trouble = f"unexpected {type(error).__name__}"
+            if trouble:
                 self.warn(f"{notifier.label} was not notified: {trouble}.")
 
 

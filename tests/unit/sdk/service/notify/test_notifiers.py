@@ -187,6 +187,17 @@ def test_all_are_told_the_result_and_one_that_fails_is_one_warning() -> None:
     assert told["text"] == "blur for arm64 (finished): 2.05 times as fast"
 
 
+def test_whatever_a_notifier_raises_is_a_warning_without_its_text() -> None:
+    class Broken(Kept):
+        def send(self, document: str) -> str:
+            raise ValueError(SECRET)
+
+    warnings: list[str] = []
+    after = Kept()
+    RunEnd([Broken(), after], warnings.append).finished(RESULT, {})
+    assert warnings == ["kept was not notified: unexpected ValueError."] and len(after.documents) == 1
+
+
 def test_an_error_is_told_once_the_run_has_begun() -> None:
     kept = Kept()
     end = RunEnd([kept], lambda text: None)
