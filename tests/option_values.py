@@ -14,6 +14,8 @@ from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.values.options import DeclaredOption
 
 _LINES = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=12)
+# What an option with the name of something takes.
+_NAMES = st.from_regex("[a-z][a-z0-9_]{0,8}", fullmatch=True)
 
 
 def option_values(option: DeclaredOption) -> SearchStrategy[Any]:
@@ -45,4 +47,4 @@ def _values(hint: Any) -> SearchStrategy[Any]:
         return _LINES.map(lambda text: Path("/") / text.replace("/", ""))
     if hint is float:
         return st.floats(0, 2, allow_nan=False) | st.floats(allow_nan=False, allow_infinity=False)
-    return {int: st.integers(0, 1000), str: _LINES | st.just("input=64x48 gain=2"), bool: st.booleans()}[hint]
+    return {int: st.integers(0, 1000), str: _LINES | _NAMES | st.just("input=64x48 gain=2"), bool: st.booleans()}[hint]
