@@ -17,6 +17,11 @@ _TICK_S = 0.2
 Damage = Callable[[bytes], bytes]
 
 
+def lost(kind: TroubleKind = TroubleKind.LOST) -> DeviceTrouble:
+    """What a link that fails raises."""
+    return DeviceTrouble(kind, "The cable is out.")
+
+
 class LocalLink:
     """Files and programs below `home`, as an SSH session would have them.
 
@@ -43,6 +48,11 @@ class LocalLink:
         self.child: subprocess.Popen[bytes] | None = None
         self._launcher = tuple(launcher)
         self._machine = machine
+
+    @property
+    def commands(self) -> list[str]:
+        """What the agent was asked for."""
+        return [words[1] for words in self.streams]
 
     def connect(self) -> None:
         self.connects += 1

@@ -1,0 +1,98 @@
+"""How many schedules a batch has, and how many of them each technique proposes."""
+
+from __future__ import annotations
+
+import pytest
+
+from halide_autotune.autotune_loop.candidate import (
+    Candidate,
+    Origin,
+    SchedulePoint,
+    kernel_symbol,
+)
+from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
+from halide_autotune.autotune_loop.technique_name import TechniqueName
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measurement import Measurement
+from tests.proposal_setting import NAME, WORK, Make, sampled
+
+SAMPLING, SKETCHES, EVOLUTION, _, _ = TechniqueName
+
+
+def test_the_first_round_is_half_sampled_and_half_sketches(make: Make) -> None:
+    run = make()
+    assert run.proposals.divide(BatchInProgress(0, 0), [], 9) == {SAMPLING: 4, SKETCHES: 5}
+    assert run.proposals.divide(WORK, [], 8) == {SAMPLING: 2, SKETCHES: 6}, "nothing was timed"
+    assert make("sketches,evolution").proposals.divide(BatchInProgress(0, 0), [], 8)[SKETCHES] == 8
+
+
+def test_where_no_search_succeeds_the_first_round_is_sketches(make: Make) -> None:
+    proposals = make().proposals
+    proposals.leave_out_search(0)
+    assert proposals.techniques(0) == (SKETCHES, EVOLUTION)
+    assert proposals.divide(WORK, [], 8) == {SAMPLING: 0, SKETCHES: 8}
+
+
+def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
+    assert make("sampling,evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {SAMPLING: 4, EVOLUTION: 4}
+    assert make("evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {EVOLUTION: 8}
+
+
+@pytest.mark.parametrize(
+    ("reference_s", "expected", "first"),
+    # The last two take 8 % and a fifth of the budget, or are as small as they may be.
+    [(0.2, 25, 25), (4.0, 8, 16), (0.01, 29, 29), (9.0, 4, 12), (99.0, 4, 6)],
+)
+def test_batches_are_small_enough_for_many_generations_in_the_budget(
+    make: Make, reference_s: float, expected: int, first: int
+) -> None:
+    """600 s for each task's 20 batches are 30 s each; nothing was built yet, so a build is taken for 1 s."""
+    run = make(budget_s=1200.0)
+    assert run.proposals.batch_size(0, 32, is_first=True) == 32, "nothing is known"
+    reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
+    run.store.database.add_measurement(reference, "reference", reference_s)
+    assert run.proposals.batch_size(0, 32, is_first=False) == expected
+    assert run.proposals.batch_size(0, 32, is_first=True) == first
+    assert make().proposals.batch_size(0, 32, is_first=False) == 32, "without a budget there is time"
+
+
+def test_later_all_have_their_share(make: Make) -> None:
+    run = make()
+    shares = run.proposals.divide(WORK, sampled(run, 12), 12)
+    assert list(shares) == [SAMPLING, SKETCHES, EVOLUTION] and sum(shares.values()) == 12
+    assert all(shares.values())
+
+
+def test_shares_follow_what_was_timed_and_what_failed(make: Make) -> None:
+    run = make()
+    timed = sampled(run)
+    for index in range(30):
+        good = index % 2 == 0
+        origin = Origin.EVOLUTION if good else Origin.SKETCH
+        symbol = kernel_symbol(NAME, 1, 0, index)
+        run.store.database.add_candidate(Candidate(1, 0, index, symbol, SchedulePoint(origin), symbol, 0.0))
+        if good:
+            timed.append(TimedSchedule(symbol, f"batch_1_0/{index}", 1.0 / (index + 1)))
+        else:
+            failed = SampleFailed(1, 0, index, "build", "failed", "It does not compile.")
+            run.store.database.add_failure(failed, symbol=symbol)
+    shares = run.proposals.divide(WORK, timed, 12)
+    assert shares[EVOLUTION] > 6 > shares[SKETCHES]
+
+
+def test_what_is_being_timed_meanwhile_is_left_out_as_that_differs_between_equal_runs(make: Make) -> None:
+    run = make()
+    timed = sampled(run)
+    before = run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals._population(0, timed)
+    for index in range(8):
+        symbol = kernel_symbol(NAME, 1, 0, index)
+        point = SchedulePoint(Origin.EVOLUTION, (), ("tile",))
+        run.store.database.add_candidate(Candidate(1, 0, index, symbol, point, symbol, 0.0))
+        if index % 2:
+            measurement = Measurement(symbol, "board", Clock.WALL, (0.0001,), "time", True)
+            run.store.database.add_measurement(measurement, "sample", 0.1)
+        else:
+            run.store.database.add_failure(SampleFailed(1, 0, index, "measure", "crashed", "No."), symbol=symbol)
+    assert (run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals._population(0, timed)) == before
