@@ -114,6 +114,7 @@ def _work(
         os.setsid()
         os.environ.clear()
         os.environ.update(request["environment"])
+        tempfile.tempdir = None  # TMPDIR is the run's, where TensorFlow leaves the code that it writes
         os.chdir(request["folder"])
         code = main(request["arguments"])
     except Exception:
