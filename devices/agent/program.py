@@ -13,6 +13,9 @@ from halide_autotune.targets.toolchain.zig import ZigToolchain
 from halide_autotune.targets.values.texts import printable
 
 _SOURCES = Path(__file__).parent / "source"
+_THIRD_PARTY = Path(__file__).parent / "third_party"
+# Of zlib and libmd: no standard library behind zlib's back, and no SHA-224 and SHA-384.
+_DEFINITIONS = ("-D_GNU_SOURCE", "-DZ_SOLO", "-DSHA2_SMALL")
 _WARNINGS = ("-D_FILE_OFFSET_BITS=64", "-Wall", "-Wextra", "-Werror")
 # Static, with musl: it runs on every Linux and every Android, whatever C library they have.
 _TRIPLES = {
@@ -50,8 +53,11 @@ def agent_for(machine: str, cache: ContentCache, definitions: Sequence[str] = ()
         ToolchainError: zig is missing or fails, or the cache cannot be written.
     """
     toolchain = static_toolchain(machine, cache)
-    flags = ["-D_GNU_SOURCE", *(f"-D{definition}" for definition in definitions)]
-    path = build_c_program(sorted(_SOURCES.glob("*.c")), toolchain, flags, cache, headers=[_SOURCES / "agent.h"])
+    flags = [*_DEFINITIONS, *(f"-D{definition}" for definition in definitions)]
+    sources, headers = (
+        [*sorted(_SOURCES.glob(f"*{end}")), *sorted(_THIRD_PARTY.rglob(f"*{end}"))] for end in (".c", ".h")
+    )
+    path = build_c_program(sources, toolchain, flags, cache, headers=headers)
     return AgentProgram(path, file_sha256(path))
 
 
@@ -84,17 +90,18 @@ def build_c_program(
     """Return a program of ours in C, built unless the cache has it. Warnings are errors.
 
     Args:
-        headers: files beside the sources that they include.
+        headers: files that they include, whose folders are searched.
 
     Raises:
         ToolchainError: the toolchain is missing or fails, or the cache cannot be written.
     """
     flags = [*_WARNINGS, *flags]
+    folders = sorted({file.parent for file in (*sources, *headers)})
 
     def build(output: Path) -> None:
         objects = [output.with_name(f"{source.stem}.o") for source in sources]
         for source, compiled in zip(sources, objects, strict=True):
-            toolchain.compile_c(source, compiled, [source.parent], flags)
+            toolchain.compile_c(source, compiled, folders, flags)
         toolchain.link(objects, output)
 
     files = [part for file in (*sources, *headers) for part in (file.name, file_sha256(file))]

@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "sha2.h"
+
 /* Tests build the agent with other folders. */
 #ifndef SYS_ROOT
 #define SYS_ROOT "/sys"
@@ -29,7 +31,7 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNHEARD = 3 };
 enum { MAX_FIELDS = 8192, MAX_REQUEST_BYTES = 1 << 20, MAX_CORES = CPU_SETSIZE, MAX_SLOT = 4095 };
-enum { SHA256_HEX_BYTES = 65, NONCE_BYTES = 17, BOOT_BYTES = 64, OWNER_BYTES = 121 };
+enum { SHA256_HEX_BYTES = SHA256_DIGEST_STRING_LENGTH, NONCE_BYTES = 17, BOOT_BYTES = 64, OWNER_BYTES = 121 };
 
 struct field {
     const char *key;
@@ -65,15 +67,8 @@ double boot_time_s(void);
 void nap_ms(int duration_ms);
 
 /* checksum.c */
-struct sha256 {
-    uint32_t state[8];
-    uint64_t length_bytes;
-    uint8_t block[64];
-};
 uint32_t crc32_of(const void *data, size_t length);
-void sha256_begin(struct sha256 *hash);
-void sha256_add(struct sha256 *hash, const void *data, size_t length);
-void sha256_end(struct sha256 *hash, char hex[SHA256_HEX_BYTES]);
+void sha256_end(SHA2_CTX *hash, char hex[SHA256_HEX_BYTES]);
 void sha256_of(const char *text, char hex[SHA256_HEX_BYTES]);
 
 /* request.c. A missing or malformed field ends the program with an error event. */

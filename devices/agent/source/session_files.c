@@ -15,7 +15,7 @@ struct content {
 
 /* False, with errno, when there is no such regular file or it cannot be read. */
 static bool read_content(int folder, const char *path, struct content *content) {
-    static char buffer[1 << 16];
+    static uint8_t buffer[1 << 16];
     const int file = openat(folder, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return false;
     struct stat status;
@@ -24,18 +24,19 @@ static bool read_content(int folder, const char *path, struct content *content) 
         errno = EINVAL;
         return false;
     }
-    struct sha256 hash;
-    sha256_begin(&hash);
+    SHA2_CTX hash;
+    SHA256Init(&hash);
+    content->size_bytes = 0;
     for (;;) {
         const ssize_t got = read(file, buffer, sizeof buffer);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) {
             close(file);
-            content->size_bytes = (int64_t)hash.length_bytes;
             sha256_end(&hash, content->sha256);
             return got == 0;
         }
-        sha256_add(&hash, buffer, (size_t)got);
+        SHA256Update(&hash, buffer, (size_t)got);
+        content->size_bytes += got;
         report_alive();
         if (listener_is_gone()) exit(EXIT_UNHEARD);
     }
