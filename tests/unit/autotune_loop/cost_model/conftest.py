@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.random_schedules import RandomSchedule, sample_schedules
+from benchmarks.random_schedules import RandomSchedule, SearchLog, sample_schedules
 from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
 from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization
 from halide_autotune.autotune_loop.store.sample_file import Sample
 from halide_autotune.targets.halide_install import find_halide_install
+from halide_autotune.targets.process.file_lock import file_lock
+from halide_autotune.targets.values.records import plain, record
 from halide_autotune.weights.arithmetic import perturb_weights
 from halide_autotune.weights.baseline import baseline_weights
 from halide_autotune.weights.weights_file import Weights, write_weights
@@ -93,21 +95,32 @@ def gpu_samples(tensorflow_ready: None, gpu_baseline: Weights) -> list[Sample]:
 
 
 @pytest.fixture(scope="session")
-def searches(baseline: Weights, tmp_path_factory: pytest.TempPathFactory) -> list[PluginSearch]:
-    """Four pipelines, two core counts, two sets of weights written by us."""
-    folder = tmp_path_factory.mktemp("searches")
+def searches(baseline: Weights, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[PluginSearch]:
+    """Four pipelines, two core counts, two sets of weights written by us; one worker searches for all."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "searches"
+    folder.mkdir(exist_ok=True)
     found = []
-    for index, (pipeline, count) in enumerate({"blur": 40, "unsharp": 30, "conv": 8, "pyramid": 16}.items()):
-        for num_cores in (2, 32):
-            weights = perturb_weights(baseline, 0.2, seed=index) if (index + num_cores // 32) % 2 else baseline
-            weights_path = folder / "used.weights"
-            write_weights(weights, weights_path)
-            place = folder / pipeline / str(num_cores)
-            log = sample_schedules(
-                pipeline, range(count), num_cores, place, os.environ, weights_path=weights_path, timeout_s=240
-            )
-            found.append(PluginSearch(weights, num_cores, log.schedules, log.standard_output))
+    with file_lock(folder):
+        for index, (pipeline, count) in enumerate({"blur": 40, "unsharp": 30, "conv": 8, "pyramid": 16}.items()):
+            for num_cores in (2, 32):
+                weights = perturb_weights(baseline, 0.2, seed=index) if (index + num_cores // 32) % 2 else baseline
+                log = _kept_search(pipeline, count, num_cores, weights, folder / pipeline / str(num_cores))
+                found.append(PluginSearch(weights, num_cores, log.schedules, log.standard_output))
     return found
+
+
+def _kept_search(pipeline: str, count: int, num_cores: int, weights: Weights, folder: Path) -> SearchLog:
+    kept = folder / "log.json"
+    if not kept.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        weights_path = folder / "used.weights"
+        write_weights(weights, weights_path)
+        log = sample_schedules(
+            pipeline, range(count), num_cores, folder, os.environ, weights_path=weights_path, timeout_s=240
+        )
+        kept.write_text(json.dumps(plain(log)))
+    return record(SearchLog)(json.loads(kept.read_text()))
 
 
 @pytest.fixture(scope="session")
