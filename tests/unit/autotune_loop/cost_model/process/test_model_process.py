@@ -36,7 +36,8 @@ NUM_CORES = 2
 
 
 def model_process(weights_path: Path, folder: Path) -> ModelProcess:
-    return ModelProcess(NUM_CORES, weights_path, folder / "model.log", os.environ)
+    # TensorFlow leaves the code that it writes where the process is killed.
+    return ModelProcess(NUM_CORES, weights_path, folder / "model.log", {**os.environ, "TMPDIR": str(folder)})
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +200,8 @@ def test_the_child_ends_with_a_killed_parent(weights_path: Path, tmp_path: Path)
     )
     command = [sys.executable, "-c", program, str(weights_path), str(tmp_path / "model.log")]
     root = Path(__file__).resolve().parents[5]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as parent:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, env=environment) as parent:
         try:
             assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
             child = _child_pid(parent.pid, weights_path)
