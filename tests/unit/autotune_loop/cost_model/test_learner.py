@@ -50,7 +50,7 @@ def test_the_better_of_transferred_and_own_weights_is_trained_on(
         told = [event.text for event in heard if isinstance(event, Notice)]
         assert bool(told) is not transferred_is_right
         if told:
-            assert "Halide's own weights order 100%" in told[0]
+            assert "Halide's own weights order 100.0 %" in told[0]
         learner.train(1)
         assert len([event for event in heard if isinstance(event, Notice)]) == len(told)
 
