@@ -69,7 +69,7 @@ def test_a_winner_is_explained_and_its_report_shows_it(
         assert main(["explain", str(python_run.run_folder), "--json"]) == 0
     (told,) = json.loads(capfd.readouterr().out)
     labels = [one["label"] for one in told["schedules"]]
-    assert labels == ["the default", "your own schedule", "the tuned schedule"]
+    assert labels == ["the default", "the tuned schedule"]
     for one in told["schedules"]:
         assert one["missing"] == [] and one["call_s"] > 0 and one["argument_bytes"] > 0
         output = next(func for func in one["funcs"] if func["name"] == "output")
