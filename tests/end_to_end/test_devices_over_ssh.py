@@ -136,7 +136,9 @@ def test_states_and_leases(home: Path, capsys: Captured, tmp_path: Path) -> None
     leased = state(capsys)
     assert (leased["state"], len(leased["leases"])) == ("leased", 1)
     assert main(["devices"]) == 0
-    assert re.search(r"leased by \S+@\S+ for \d+ (s|min) \(ends in (1 h|5\d min)\)", capsys.readouterr().out)
+    assert re.search(
+        r"leased by \S+@\S+ for [\d.]+ (s|min)( \d+ s)? \(ends in (1 h|5\d min)( \d+ s)?\)", capsys.readouterr().out
+    )
     tokens = list((tmp_path / "config" / "leases").iterdir())
     assert [token.stat().st_mode & 0o777 for token in tokens] == [0o600]
     assert main(["devices", "release", "pi"]) == 0

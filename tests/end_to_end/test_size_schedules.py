@@ -73,7 +73,9 @@ def test_a_run_tells_what_is_used_at_each_size(run: TuneResult) -> None:
 def test_the_page_and_the_doctor_know_them(run: TuneResult, tmp_path: Path) -> None:
     page = write_report(read_recorded_run(run.run_folder), tmp_path / "page.html", PageOptions()).read_text()
     own = run.best.size_schedules
-    assert all(f"<td>{one.size}</td><td>{one.sample}</td><td>{one.message}</td>" in page for one in own)
+    assert all(
+        f'<tr><th scope="row">{one.size}</th><td>{one.sample}</td><td>{one.message}</td></tr>' in page for one in own
+    )
     checks = {check.name: check for check in check_run(run.run_folder)}
     assert all(check.passed for check in checks.values()) and {one.header for one in own} <= checks.keys()
     copied = Path(shutil.copytree(run.run_folder, tmp_path / "run"))

@@ -210,14 +210,15 @@ def password(
 
     Example: sdk devices password pi5
     """
-    from halide_autotune.devices.remote_place import PasswordSource, SshAddress
+    from halide_autotune.devices.remote_place import AdbAddress, PasswordSource, SshAddress
     from halide_autotune.devices.ssh.secrets import keyring_account, write_keyring
     from halide_autotune.sdk.inventory.connections import ask_on_terminal, connection_settings
 
     found, settings, as_json = open_chosen_inventory(context, inventory, as_json)
     device = found.find(name)
     if not isinstance(device.place.address, SshAddress):
-        raise UsageError(f"Device '{name}' is reached over {device.transport}, which has no passwords.")
+        over = "ADB" if isinstance(device.place.address, AdbAddress) else device.transport
+        raise UsageError(f"Device '{name}' is reached over {over}, which has no passwords.")
     account = keyring_account(device.place.address, connection_settings(settings))
     try:
         write_keyring(account, ask_on_terminal(f"Password of {name} ({account}): "))

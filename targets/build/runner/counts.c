@@ -7,7 +7,12 @@
 
 /* Runtimes without threads, and shims, lack these. */
 #pragma weak halide_set_custom_trace
-#pragma weak halide_set_custom_do_par_for
+#pragma weak halide_set_custom_parallel_runtime
+#pragma weak halide_default_do_task
+#pragma weak halide_default_do_loop_task
+#pragma weak halide_default_semaphore_init
+#pragma weak halide_default_semaphore_try_acquire
+#pragma weak halide_default_semaphore_release
 
 enum { MAX_FUNCS = 4096, MAX_NESTED = 1024 };
 
@@ -31,9 +36,7 @@ static struct func_counts counts[MAX_FUNCS];
 static int func_count;
 static struct func_counts *computed[MAX_NESTED]; /* the innermost last */
 static int nested;
-static bool is_traced, is_divided;
-static _Thread_local char this_thread;
-static const char *calling_thread;
+static bool is_traced;
 
 static struct func_counts *counts_of(const char *name) {
     for (int i = 0; i < func_count; i++) {
@@ -86,8 +89,6 @@ static void count_realization(const struct halide_trace_event_t *event) {
 static int32_t count_event(void *user_context, const struct halide_trace_event_t *event) {
     (void)user_context;
     is_traced = true;
-    is_divided |= calling_thread != &this_thread;
-    if (is_divided) return 1; /* it is not known any more what is computed */
     switch (event->event) {
     case halide_trace_load: count_access(&now_computed()->loaded, event); break;
     case halide_trace_store: count_store(event); break;
@@ -108,6 +109,12 @@ static int count_tasks(void *user_context, halide_task_t task, int min, int size
         code = task(user_context, min + i, closure);
     }
     return code;
+}
+
+/* Tasks that run beside each other, as of `async`: it would not be known for which Func something is loaded. */
+static int refuse_tasks(void *user_context, int count, struct halide_parallel_task_t *tasks, void *parent) {
+    (void)user_context, (void)count, (void)tasks, (void)parent;
+    fail(EXIT_HALIDE, "threads", "Parts of the kernel run beside each other, so what each loads cannot be counted.");
 }
 
 static void report_accesses_of(const char *key, const struct accesses *accesses) {
@@ -140,19 +147,20 @@ static int32_t ignore_event(void *user_context, const struct halide_trace_event_
 }
 
 void set_up_tracing(bool counts_accesses) {
-    if (counts_accesses && !(halide_set_custom_trace && halide_set_custom_do_par_for)) {
+    if (counts_accesses && !(halide_set_custom_trace && halide_set_custom_parallel_runtime)) {
         fail(EXIT_USAGE, "usage", "--count needs a Halide runtime whose tracing and parallel loops can be replaced.");
     }
     if (halide_set_custom_trace) halide_set_custom_trace(counts_accesses ? count_event : ignore_event);
-    if (counts_accesses) halide_set_custom_do_par_for(count_tasks);
-    calling_thread = &this_thread;
+    if (!counts_accesses) return;
+    halide_set_custom_parallel_runtime(count_tasks, halide_default_do_task, halide_default_do_loop_task, refuse_tasks,
+                                       halide_default_semaphore_init, halide_default_semaphore_try_acquire,
+                                       halide_default_semaphore_release);
 }
 
 void report_accesses(void) {
     if (!is_traced) {
         fail(EXIT_USAGE, "usage", "--count needs kernels that are built with the target features trace_loads, trace_stores and trace_realizations.");
     }
-    if (is_divided) fail(EXIT_HALIDE, "threads", "Parts of the kernel run beside each other, so what each loads cannot be counted.");
     event_begin("counts");
     event_open("funcs", '[');
     for (int i = 0; i < func_count; i++) report_func(&counts[i]);

@@ -145,7 +145,7 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, settings: Sett
     assert (process.returncode, error) == (0, "")
     assert f"resumes {tmp_path}/tuned/separable_filter-host-1" in out
     assert f"Resumed with {result['samples_timed']} timed" in out
-    assert "round 3 of 3: " in out
+    assert "  round 3/3  " in out
     assert any(words in out for words in ("  speed-up   ", "the default stays", "your own schedule stays"))
 
 
