@@ -62,7 +62,7 @@ def explain(
     project = find_project(Path.cwd())
     with show_progress("starting", quiet=command.as_json) as progress:
         if is_run:
-            _check_of_run(generator, command)
+            _check_of_run(generator, typed, command)
             devices = chosen_options(typed, project, _DEVICES).devices if typed else None
             by_set = api.explain_run(explained, devices, progress=progress)
             found = [one for several in by_set.values() for one in several]
@@ -75,11 +75,11 @@ def explain(
         typer.echo(f"picture: sdk report {explained}")
 
 
-def _check_of_run(generator: str | None, command: ExplainOptions) -> None:
-    if generator is not None or command.schedules:
+def _check_of_run(generator: str | None, typed: Mapping[str, Any], command: ExplainOptions) -> None:
+    if generator is not None or command.schedules or typed.keys() - set(_DEVICES):
         raise UsageError(
-            "A run has its generator and what it is compared with.",
-            next_step="Leave GENERATOR and --schedule out, or explain the run's header instead of its folder.",
+            "A run has its generator, its parameters and sizes, and what it is compared with.",
+            next_step="Give no more than devices and a target, or explain the run's header instead of its folder.",
         )
 
 

@@ -33,7 +33,8 @@ def test_a_run_has_its_own_generator(run: Run, blur: Path, tmp_path: Path) -> No
     folder = tmp_path / "run"
     write_run_folder(folder, 4)
     done = run("explain", folder, blur)
-    assert done.code == 2 and "A run has its generator and what it is compared with." in done.err
+    assert done.code == 2 and "A run has its generator, its parameters and sizes, and what it is compared" in done.err
+    assert run("explain", folder, *SMALL).err == done.err, "nothing that is typed is passed over"
     done = run("explain", folder, "--schedule", "own")
     assert done.code == 2 and "explain the run's header instead of its folder" in done.err
 
