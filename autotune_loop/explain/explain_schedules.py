@@ -15,17 +15,16 @@ from halide_autotune.autotune_loop.explain.explained import (
 from halide_autotune.autotune_loop.explain.limit import what_limits
 from halide_autotune.autotune_loop.explain.machine_limits import measure_limits
 from halide_autotune.autotune_loop.explain.pipeline_work import PipelineWork
-from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, Progress, T, open_kernel_bench
+from halide_autotune.autotune_loop.measure.func_comparison import ask_schedules
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, Progress, T
+from halide_autotune.autotune_loop.measure.output_tolerance import recipe_shape
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.func_counts import COUNT_FEATURES, KernelCounts, count_accesses
 from halide_autotune.devices.timing.func_times import PROFILE_FEATURE, FuncTimes, time_funcs
-from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
+from halide_autotune.devices.timing.measurement import MeasureFailure
 from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.generator.run import GeneratorFailure
-from halide_autotune.targets.pipeline.inspection import Inspected
-from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
-from halide_autotune.targets.profile.target_features import with_target_features
+from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _COUNT_LIMIT_S = 300.0
@@ -101,9 +100,7 @@ def explained_schedule(
                 None if work is None or of_func is None else work.operations(of_func),
             )
         )
-    slowest_first = sorted(
-        funcs, key=lambda func: (-(func.time_s or 0), -(func.counts.loaded.bytes if func.counts else 0))
-    )
+    slowest_first = sorted(funcs, key=lambda func: (func.time_s or 0.0, func.loaded_bytes), reverse=True)
     return ExplainedSchedule(
         label,
         times.call_s if isinstance(times, FuncTimes) else None,
@@ -116,31 +113,17 @@ def explained_schedule(
 def _asked(
     plan: BenchPlan, features: Sequence[str], question: Question[T], what: str, progress: Progress
 ) -> dict[tuple[str, str], T | MeasureFailure]:
-    """The answers of kernels that are built with these features, by device and schedule's label."""
+    """The answers, by device and schedule's label."""
     if not plan.devices:
         return {}
-    recipe = replace(plan.recipe, profile=with_target_features(plan.recipe.profile, features))
-    found = {}
-    with open_kernel_bench(replace(plan, recipe=recipe, needs_all=False), progress) as bench:
-        for device in plan.devices:
-            for symbol, schedule in zip(bench.built.symbols, plan.schedules, strict=True):
-                progress(f"{what} {schedule.label} on {device.name}")
-                message = bench.built.failures.get(symbol)
-                found[device.name, schedule.label] = (
-                    bench.ask(device, symbol, question)
-                    if message is None
-                    else MeasureFailure(symbol, device.name, MeasureFailureReason.HALIDE_ERROR, message, "")
-                )
-    return found
+    answers = ask_schedules(plan, features, question, what, progress)
+    return {(device, label): answer for device, label, answer in answers}
 
 
 def _shape(plan: BenchPlan, progress: Progress) -> PipelineShape | None:
     """None, and said, if the pipeline cannot be described."""
-    recipe = plan.recipe
     compiler = HostCppCompiler(plan.tools.halide, plan.tools.cache, plan.workspace.environment)
-    inspected = Inspected(recipe.program, recipe.generator_name, recipe.parameters, recipe.profile.halide_target)
-    preparation = recipe.preparation or PipelinePreparation(build_preparation_plugin(compiler))
-    shape = describe_pipeline(inspected, preparation, compiler)
+    shape = recipe_shape(plan.recipe, compiler)
     if isinstance(shape, GeneratorFailure):
         progress(f"the pipeline cannot be described, so what is computed again is not told. {shape.message}")
         return None

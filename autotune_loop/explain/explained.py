@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from halide_autotune.devices.timing.func_counts import FuncCounts
+
+_SMALLEST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,12 @@ class ExplainedSchedule:
     def by_name(self) -> Mapping[str, ExplainedFunc]:
         """The Funcs by Halide's names."""
         return {func.name: func for func in self.funcs}
+
+    @property
+    def shown_funcs(self) -> tuple[ExplainedFunc, ...]:
+        """The pipeline's own, and what Halide's runtime does if it takes a part of the call that matters."""
+        least_s = _SMALLEST_SHARE * (self.call_s or math.inf)
+        return tuple(func for func in self.funcs if func.counts is not None or (func.time_s or 0.0) >= least_s)
 
     @property
     def loaded_bytes(self) -> int:

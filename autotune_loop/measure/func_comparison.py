@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, Progress, open_kernel_bench
+from halide_autotune.autotune_loop.execute.device_session import Question
+from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, Progress, T, open_kernel_bench
 from halide_autotune.devices.device import Clock, Device
 from halide_autotune.devices.timing.func_times import PROFILE_FEATURE, FuncTimes, time_funcs
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason
@@ -97,18 +98,37 @@ def compare_funcs(plan: BenchPlan, progress: Progress) -> list[ProfiledSchedule]
         GeneratorError, ToolchainError, DeviceError, EmulatorError: as for `compare_schedules`.
     """
     check_profiler(plan.recipe.profile, plan.devices)
-    recipe = replace(plan.recipe, profile=with_target_features(plan.recipe.profile, (PROFILE_FEATURE,)))
-    found = []
+    answers = ask_schedules(plan, (PROFILE_FEATURE,), time_funcs, "profiling", progress)
+    return [ProfiledSchedule(device, label, times) for device, label, times in answers]
+
+
+def ask_schedules(
+    plan: BenchPlan, features: Sequence[str], question: Question[T], what: str, progress: Progress
+) -> list[tuple[str, str, T | MeasureFailure]]:
+    """Build every schedule with features of the target, and ask its kernel something on each device.
+
+    Args:
+        what: is done, for people, such as 'profiling'.
+
+    Returns:
+        Device, schedule's label and answer; one that cannot be built has its failure.
+
+    Raises:
+        GeneratorError, ToolchainError, DeviceError, EmulatorError: as for `compare_schedules`.
+    """
+    recipe = replace(plan.recipe, profile=with_target_features(plan.recipe.profile, features))
+    found: list[tuple[str, str, T | MeasureFailure]] = []
     with open_kernel_bench(replace(plan, recipe=recipe, needs_all=False), progress) as bench:
         for device in plan.devices:
             for symbol, schedule in zip(bench.built.symbols, plan.schedules, strict=True):
-                progress(f"profiling {schedule.label} on {device.name}")
+                progress(f"{what} {schedule.label} on {device.name}")
                 message = bench.built.failures.get(symbol)
-                if message is None:
-                    result = bench.ask(device, symbol, time_funcs)
-                else:
-                    result = MeasureFailure(symbol, device.name, MeasureFailureReason.HALIDE_ERROR, message, "")
-                found.append(ProfiledSchedule(device.name, schedule.label, result))
+                answer = (
+                    bench.ask(device, symbol, question)
+                    if message is None
+                    else MeasureFailure(symbol, device.name, MeasureFailureReason.HALIDE_ERROR, message, "")
+                )
+                found.append((device.name, schedule.label, answer))
     return found
 
 

@@ -12,7 +12,7 @@ from halide_autotune.targets.errors import DeviceError, UsageError
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from halide_autotune.targets.pipeline.shape import describe_pipeline
+from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
 from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
@@ -33,11 +33,16 @@ def output_tolerance(features: Featurization) -> Tolerance:
 
 def pipeline_tolerance(recipe: KernelRecipe, compiler: HostCppCompiler) -> Tolerance | GeneratorFailure:
     """The same without a search, which a pipeline may have none of that succeeds, or only one of minutes."""
+    shape = recipe_shape(recipe, compiler)
+    return shape if isinstance(shape, GeneratorFailure) else tolerance_of(computes_with_floats=shape.has_floats)
+
+
+def recipe_shape(recipe: KernelRecipe, compiler: HostCppCompiler) -> PipelineShape | GeneratorFailure:
+    """Describe the pipeline of a recipe, whatever its schedule is."""
     target = kernel_target(recipe.profile.halide_target)
     inspected = Inspected(recipe.program, recipe.generator_name, recipe.parameters, target)
     preparation = recipe.preparation or PipelinePreparation(build_preparation_plugin(compiler))
-    shape = describe_pipeline(inspected, preparation, compiler)
-    return shape if isinstance(shape, GeneratorFailure) else tolerance_of(computes_with_floats=shape.has_floats)
+    return describe_pipeline(inspected, preparation, compiler)
 
 
 def tolerance_of(*, computes_with_floats: bool) -> Tolerance:

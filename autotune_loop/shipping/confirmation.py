@@ -88,7 +88,7 @@ class TrialPlace:
 
 
 _TUNED = "the tuned schedule"
-_OWN_CHOICE = ScheduleChoice(words_for(OWN), None)
+OWN_CHOICE = ScheduleChoice(words_for(OWN), None)
 
 
 def confirm_winner(
@@ -116,7 +116,7 @@ def confirm_winner(
         choices.insert(0, ScheduleChoice(words_for(INCUMBENT), header))
     elif run.task.schedules_itself:
         baseline = OWN
-        choices.insert(0, _OWN_CHOICE)
+        choices.insert(0, OWN_CHOICE)
     plan = place.bench_plan(run, program, choices)
     result = decide_winner(plan, objective=run.objective, budget_s=budget_s, progress=progress)
     won = len(choices) - 1

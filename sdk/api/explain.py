@@ -8,14 +8,14 @@ from pathlib import Path
 from halide_autotune.autotune_loop.explain.explain_schedules import explain_schedules
 from halide_autotune.autotune_loop.explain.explained import Explanation
 from halide_autotune.autotune_loop.explain.explanation_file import write_explanations
-from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from halide_autotune.autotune_loop.report.schedule_table import header_text
-from halide_autotune.autotune_loop.shipping.confirmation import TrialPlace
+from halide_autotune.autotune_loop.shipping.confirmation import OWN_CHOICE, TrialPlace
 from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
 from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
 from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
 from halide_autotune.autotune_loop.specification.options import DeviceOptions, RunOptions
-from halide_autotune.autotune_loop.store.published import DEFAULT, OWN, words_for
+from halide_autotune.autotune_loop.store.published import DEFAULT, words_for
 from halide_autotune.sdk.api.opened_plan import opened_plan_on
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options
 from halide_autotune.sdk.project.preparation import open_workbench
@@ -84,12 +84,12 @@ def explain_run(
         raise UsageError(
             f"{folder} has tuned parameters and no schedule.", next_step="Compare its kernels: sdk bench --by-func."
         )
-    workbench = open_workbench(settings, progress)
+    recorded, workbench = read_recorded_run(folder), open_workbench(settings, progress)
     sources = GeneratorSources((), workbench.halide, workbench.compiler, settings.environment)
     found: dict[int, tuple[str, list[Explanation]]] = {}
     for winner in winners:
         place = open_trial_place(winner, devices or DeviceOptions(), workbench, settings, progress)
-        choices = _choices(winner, place)
+        choices = _choices(recorded, winner, place)
         with sources.open(winner) as program:
             explained = explain_schedules(place.bench_plan(winner, program, choices), progress)
         found[winner.index] = (file_sha256(winner.header), explained)
@@ -97,9 +97,8 @@ def explain_run(
     return {index: explained for index, (_, explained) in found.items()}
 
 
-def _choices(winner: RunSchedule, place: TrialPlace) -> list[ScheduleChoice]:
+def _choices(run: RecordedRun, winner: RunSchedule, place: TrialPlace) -> list[ScheduleChoice]:
     """The default schedule as the run had it, the generator's own, and the winner."""
-    run = read_recorded_run(winner.folder)
     defaults = (task.default for task in run.tasks if task.task_index == winner.index)
     text = next((header_text(run, default) for default in defaults if default is not None), "")
     choices = [
@@ -108,5 +107,5 @@ def _choices(winner: RunSchedule, place: TrialPlace) -> list[ScheduleChoice]:
         else place.default_choice()
     ]
     if winner.task.schedules_itself:
-        choices.append(ScheduleChoice(words_for(OWN), None))
+        choices.append(OWN_CHOICE)
     return [*choices, place.tuned_choice(winner)]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 # The rest is in the JSON and on the page.
 _MOST_FUNCS = 12
-_SMALLEST_SHARE = 0.01
 
 
 def print_explanation(explanation: Explanation) -> None:
@@ -41,17 +40,12 @@ def _func_table(schedule: ExplainedSchedule) -> Table:
     numbers = ("time", "cores", "computed", "values at a time", "loads", "stores")
     table = plain_table("Func", "where", *numbers, numbers=numbers)
     table.caption = "computed: how often each point is; Funcs that are not listed are inlined"
-    shown = [func for func in schedule.funcs if func.counts is not None or _is_seen(func, schedule.call_s)]
+    shown = schedule.shown_funcs
     for func in shown[:_MOST_FUNCS]:
         table.add_row(*_func_row(func, schedule.call_s))
     if len(shown) > _MOST_FUNCS:
         table.add_row(f"{len(shown) - _MOST_FUNCS} others", *[""] * 7)
     return table
-
-
-def _is_seen(func: ExplainedFunc, call_s: float | None) -> bool:
-    """Whether what is not of the pipeline takes enough to be told."""
-    return bool(func.time_s and call_s and func.time_s >= _SMALLEST_SHARE * call_s)
 
 
 def _func_row(func: ExplainedFunc, call_s: float | None) -> list[str]:
