@@ -67,6 +67,8 @@ def explain(
             by_set = api.explain_run(explained, devices, progress=progress)
             found = [one for several in by_set.values() for one in several]
         else:
+            if generator is None:
+                _check_is_schedule(explained)
             options = chosen_options(typed, project, (*CALLED_WITH, *_DEVICES))
             named = given_generator(generator, typed, project)
             found = api.explain(named, str(explained), command.schedules, options=options, progress=progress)
@@ -80,6 +82,18 @@ def _check_of_run(generator: str | None, typed: Mapping[str, Any], command: Expl
         raise UsageError(
             "A run has its generator, its parameters and sizes, and what it is compared with.",
             next_step="Give no more than devices and a target, or explain the run's header instead of its folder.",
+        )
+
+
+def _check_is_schedule(explained: Path) -> None:
+    """Before a generator is asked for: a folder that is misspelt needs none."""
+    from halide_autotune.targets.profile.profile import AUTOSCHEDULER_PARAMETERS
+    from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+
+    if not explained.exists() and str(explained) not in (OWN_SCHEDULE, *map(str.lower, AUTOSCHEDULER_PARAMETERS)):
+        raise UsageError(
+            f"There is no run and no schedule {explained}.",
+            next_step="Give the folder of a run, or a .schedule.h with its generator.",
         )
 
 

@@ -43,3 +43,8 @@ def test_a_run_has_its_own_generator(run: Run, blur: Path, tmp_path: Path) -> No
 def test_what_is_no_schedule_is_one_message(run: Run, blur: Path) -> None:
     done = run("explain", "nowhere.schedule.h", blur)
     assert done.code == 2 and "There is no schedule 'nowhere.schedule.h'." in done.err
+
+
+def test_a_folder_that_is_not_there_needs_no_generator(run: Run) -> None:
+    done = run("explain", "tuned/nowhere")
+    assert done.code == 2 and "sdk: There is no run and no schedule tuned/nowhere. Give the folder of a run" in done.err
