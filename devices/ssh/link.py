@@ -139,8 +139,7 @@ class SshLink:
             raise TimeoutError
         _check_ended_well(connection, channel)
         if channel.exit_status != 0:
-            # A server may tell that a command has ended before it passes on what the command said.
-            raise transfer_failure(self._name, path, channel.recv_stderr(_COMPLAINT_BYTES))
+            raise transfer_failure(self._name, path, _read_complaint(channel))
 
     @contextlib.contextmanager
     def _started(self, connection: SshConnection, command: str, program: str, combine: bool = True) -> Iterator[Any]:
@@ -197,6 +196,19 @@ def _check_ended_well(connection: SshConnection, channel: Any) -> None:
     # A program that a signal ended has no exit status either.
     if channel.exit_status == _NO_STATUS and connection.ends_soon():
         raise EOFError
+
+
+def _read_complaint(channel: Any) -> bytes:
+    """What a command that ended wrote to its error output, up to about 500 bytes.
+
+    A server may tell that a command has ended before it passes on what the command said, and a command may say it
+    word by word: it is read up to its end. Where a process that was left behind keeps it open, what has come counts.
+    """
+    complaint = b""
+    with contextlib.suppress(TimeoutError):
+        while len(complaint) < _COMPLAINT_BYTES and (words := channel.recv_stderr(_COMPLAINT_BYTES)):
+            complaint += words
+    return complaint
 
 
 def _read_blocks(source: Path) -> Generator[bytes, None, None]:
