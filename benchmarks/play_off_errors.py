@@ -41,7 +41,8 @@ from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
 from halide_autotune.targets.build.executable import BuildTools, link_executable
 from halide_autotune.targets.profile.host_probe import probe_host
 from halide_autotune.targets.profile.loader import load_profile
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 GENERATOR = Path(__file__).parents[1] / "examples" / "separable_filter.py"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halide_autotune.targets.errors import SdkError, UsageError
 from halide_autotune.targets.values.checks import Unfit, nearest_hint, one_of
 from halide_autotune.targets.values.texts import printable
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _MOST_CHARACTERS = 300
 
@@ -41,7 +43,9 @@ class ExtensionPoint:
     is_made: bool = True
 
     def installed(self) -> list[EntryPoint]:
-        """The entry points of installed packages, by name; nothing is imported."""
+        """The entry points of installed packages, by name; nothing of theirs is imported."""
+        from importlib.metadata import entry_points  # takes long to import, and most commands need none
+
         return sorted(entry_points(group=self.group), key=lambda entry: (entry.name, entry.value))
 
     def names(self) -> list[str]:

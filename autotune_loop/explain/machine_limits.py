@@ -15,7 +15,8 @@ from halide_autotune.targets.build.artifacts import KernelRecipe
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.reference import parse_generator
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 from halide_autotune.targets.toolchain.cpp_build import CppBuild
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 

@@ -48,7 +48,7 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.process.stop_signal import StopSignal
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 
 _REFERENCE = "reference"
 _RIVAL = "rival"

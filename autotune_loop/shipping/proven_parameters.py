@@ -14,7 +14,8 @@ from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.program import GeneratorProgram
 from halide_autotune.targets.process.scratch_folder import scratch_folder
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 

@@ -14,7 +14,7 @@ from halide_autotune.sdk.api.opened_plan import opened_plan
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import UsageError
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 
 Progress = Callable[[str], None]
 

@@ -18,8 +18,9 @@ from halide_autotune.targets.build.kernel_sources import KernelSources
 from halide_autotune.targets.cuda.ptxas import find_ptxas
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.profile.loader import HOST, load_profile
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 from halide_autotune.targets.profile.target_features import with_target_features
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, resolve_schedule
+from halide_autotune.targets.schedule.autoschedulers import resolve_schedule
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 

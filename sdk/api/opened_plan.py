@@ -19,7 +19,8 @@ from halide_autotune.targets.build.executable import BuildTools
 from halide_autotune.targets.build.kernel_sources import KernelSources
 from halide_autotune.targets.cuda.ptxas import find_ptxas
 from halide_autotune.targets.pipeline.inspection import Inspected
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice, resolve_schedule
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, resolve_schedule
 
 Progress = Callable[[str], None]
 

@@ -87,8 +87,7 @@ def _check_of_run(generator: str | None, typed: Mapping[str, Any], command: Expl
 
 def _check_is_schedule(explained: Path) -> None:
     """Before a generator is asked for: a folder that is misspelt needs none."""
-    from halide_autotune.targets.profile.profile import AUTOSCHEDULER_PARAMETERS
-    from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+    from halide_autotune.targets.profile.profile import AUTOSCHEDULER_PARAMETERS, OWN_SCHEDULE
 
     if not explained.exists() and str(explained) not in (OWN_SCHEDULE, *map(str.lower, AUTOSCHEDULER_PARAMETERS)):
         raise UsageError(

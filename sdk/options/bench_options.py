@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 from halide_autotune.targets.values.checks import above_zero, whole_number
 from halide_autotune.targets.values.options import Option
 from halide_autotune.targets.values.texts import parse_duration_s

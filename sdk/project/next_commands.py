@@ -11,7 +11,7 @@ from halide_autotune.autotune_loop.specification.options import DeviceOptions
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, published_paths
 from halide_autotune.sdk.display.display import RESUME_IT
 from halide_autotune.sdk.output import shown_path
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 from halide_autotune.targets.toolchain.cpp_build import CppBuild
 from halide_autotune.targets.values.options import differing_options, value_at
 

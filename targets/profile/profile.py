@@ -40,6 +40,8 @@ AUTOSCHEDULER_PARAMETERS: Mapping[str, Sequence[str]] = {
     "Li2018": (),
     "Mullapudi2016": ("last_level_cache_size", "balance", "experimental_gpu_schedule"),
 }
+# Beside these names: the schedule that a generator brings.
+OWN_SCHEDULE = "own"
 _command = matching(
     r"[^-\x00-\x20\x7f][^\x00-\x20\x7f]*",
     "the name or path of one program (its arguments go into emulator.arguments)",

@@ -10,12 +10,11 @@ from pathlib import Path
 from halide_autotune.targets.errors import GeneratorError, ToolchainError, UsageError
 from halide_autotune.targets.generator.run import AutoschedulerRequest
 from halide_autotune.targets.halide_install import HalideInstall
-from halide_autotune.targets.profile.profile import MachineParameters, TargetProfile
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE, MachineParameters, TargetProfile
 from halide_autotune.targets.schedule.header import read_schedule
 from halide_autotune.targets.schedule.plugins import root_autoscheduler
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
-OWN_SCHEDULE = "own"
 # Mullapudi2016's own default for the cost of a load relative to an arithmetic operation.
 _MULLAPUDI_BALANCE = 40
 _FALLBACK_CACHE_BYTES = 8 * 2**20

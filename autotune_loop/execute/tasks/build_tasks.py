@@ -31,12 +31,9 @@ from halide_autotune.targets.generator.run import (
 )
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 from halide_autotune.targets.profile.target_features import kernel_target
-from halide_autotune.targets.schedule.autoschedulers import (
-    OWN_SCHEDULE,
-    profile_autoscheduler,
-    reference_autoschedulers,
-)
+from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler, reference_autoschedulers
 from halide_autotune.targets.schedule.header import read_schedule
 from halide_autotune.targets.schedule.plugins import ALL_AT_ROOT, schedule_autoscheduler, search_only
 from halide_autotune.weights.arithmetic import perturb_weights

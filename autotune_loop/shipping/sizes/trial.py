@@ -30,7 +30,8 @@ from halide_autotune.targets.build.executable import Executable, link_executable
 from halide_autotune.targets.errors import DeviceError, GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.process.scratch_folder import scratch_folder
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE, ScheduleChoice
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 from halide_autotune.targets.schedule.plugins import schedule_autoscheduler
 
 _CALL_LIMIT_S = 300.0

@@ -9,7 +9,7 @@ from halide_autotune.autotune_loop.store.run_record import read_run_record
 from halide_autotune.sdk.display.display import RESUME_IT, FollowUp
 from halide_autotune.sdk.output import shown_path
 from halide_autotune.sdk.project.next_commands import build_line, command_line, resume_line
-from halide_autotune.targets.schedule.autoschedulers import OWN_SCHEDULE
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 
 
 def follow_up(result: TuneResult) -> FollowUp:
