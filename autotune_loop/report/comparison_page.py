@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from halide_autotune.autotune_loop.report.comparison import Comparison
 from halide_autotune.autotune_loop.report.html_page import render_page
@@ -11,11 +11,20 @@ from halide_autotune.autotune_loop.store.published import words_for
 from halide_autotune.devices.device import Clock
 
 
-def print_comparison(comparisons: Sequence[Comparison]) -> str:
-    """The page, with every script and style inside it."""
+def print_comparison(comparisons: Sequence[Comparison], commands: Mapping[str, str] | None = None) -> str:
+    """The page, with every script and style inside it.
+
+    Args:
+        commands: by the pipeline's name, what times its winners in turns; empty where nothing does.
+    """
     plots = {f"curves-{number}": curves(each) for number, each in enumerate(comparisons)}
     return render_page(
-        "comparison_page.html", plots, comparisons=comparisons, clock_words=Clock.words_of, words_for=words_for
+        "comparison_page.html",
+        plots,
+        comparisons=comparisons,
+        commands=commands or {},
+        clock_words=Clock.words_of,
+        words_for=words_for,
     )
 
 

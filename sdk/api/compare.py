@@ -8,6 +8,7 @@ from pathlib import Path
 from halide_autotune.autotune_loop.report.comparison import Comparison, compare_runs
 from halide_autotune.autotune_loop.report.comparison_page import print_comparison
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from halide_autotune.sdk.project.next_commands import play_off_line
 from halide_autotune.targets.errors import RunFolderError, UsageError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 
@@ -40,5 +41,6 @@ def compare(runs: Sequence[str | Path], output: str | Path | None = None) -> lis
     found = compare_runs([load_run(run) for run in runs])
     if output is not None:
         with os_error_as(RunFolderError, f"{output} cannot be written", next_step="Choose another file with --output."):
-            write_atomically(Path(output), print_comparison(found).encode())
+            commands = {each.name: play_off_line(each) for each in found}
+            write_atomically(Path(output), print_comparison(found, commands).encode())
     return found

@@ -41,6 +41,7 @@ def compare(
     Example: sdk compare tuned/blur-arm64-1 tuned/blur-arm64-2 -o compare.html
     """
     from halide_autotune.sdk.api.compare import compare as compare_runs
+    from halide_autotune.sdk.project.next_commands import play_off_line
 
     headers = [path for path in runs if path.name.endswith(_HEADER)]
     if headers:
@@ -50,7 +51,7 @@ def compare(
         return
     found = compare_runs(runs, output)
     if as_json:
-        print_json([each.to_dict() for each in found])
+        print_json([{**each.to_dict(), "decide_by": play_off_line(each) or None} for each in found])
         return
     for each in found:
         _print(each, loops=loops)
@@ -75,6 +76,7 @@ def _print(comparison: Comparison, *, loops: bool) -> None:
     from halide_autotune.autotune_loop.report.loops_text import loops_difference
     from halide_autotune.devices.device import Clock
     from halide_autotune.sdk.display.clock_lines import clock_lines
+    from halide_autotune.sdk.project.next_commands import play_off_line
 
     console = make_console()
     console.print(comparison.name, style="bold")
@@ -111,7 +113,9 @@ def _print(comparison: Comparison, *, loops: bool) -> None:
     if loops:
         typer.echo(loops_difference({one.label: one.loops for one in comparison.runs}))
     if not comparison.why_not_compared:
-        console.print("The runs were not timed in turns. To decide between their winners: sdk bench --play-off")
+        typer.echo("The runs were not timed in turns.")
+        if decides_by := play_off_line(comparison):
+            typer.echo(f"To decide between their winners: {decides_by}")
 
 
 def _short(text: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from halide_autotune.autotune_loop.report.comparison import Comparison
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, published_paths
@@ -18,8 +20,7 @@ from halide_autotune.targets.values.options import differing_options, value_at
 
 def next_commands(run: RecordedRun) -> dict[str, str]:
     """What to type next about a recorded run, by what it is for; the names are those of the end of a run."""
-    spec, folder = run.record.spec, shown_path(run.folder)
-    devices = replace(spec.options.devices, target=spec.options.devices.target or spec.profile.name)
+    spec, folder, devices = run.record.spec, shown_path(run.folder), _devices(run)
     lines: dict[str, str] = {}
     for index, path in enumerate(published_paths(run.folder / "samples", spec.tasks)):
         header = run.headers.get(index)
@@ -27,12 +28,11 @@ def next_commands(run: RecordedRun) -> dict[str, str]:
             continue
         task, which = spec.tasks[index], "it" if len(spec.tasks) == 1 else f"set {index + 1}"
         tuned = header.published.parameters
-        is_own = path.suffix != ".h"
-        schedule = OWN_SCHEDULE if is_own else shown_path(path)
+        schedule = shown_path(path) if _is_header(path) else OWN_SCHEDULE
         lines[f"use {which}"] = build_line(task, schedule, tuned, devices)
-        if not is_own:
+        if _is_header(path):
             against = _to_beat(task, spec.profile.autoscheduler.name)
-            lines[f"time {which} in turns"] = _play_off_line(task, against, schedule, tuned, devices)
+            lines[f"time {which} in turns"] = _play_off_line(task, [against, schedule], tuned, devices)
     if run.headers:
         confirmed = all(header.published.confirmed for header in run.headers.values())
         lines["ship it"] = command_line("ship", folder, "-o", "schedules", *([] if confirmed else ["--play-off"]))
@@ -43,6 +43,22 @@ def next_commands(run: RecordedRun) -> dict[str, str]:
         done = 1 + max(sample.candidate.round_index for sample in run.samples)
         lines[RESUME_IT] = resume_line(folder, done, spec.options.limits.rounds)
     return lines
+
+
+def play_off_line(comparison: Comparison) -> str:
+    """`sdk bench --play-off` of the winners of runs side by side, the first against the others.
+
+    Empty where no command times them in turns: the runs' devices, pipelines or sizes differ, or a winner is no header.
+    """
+    found: list[tuple[str, TuningTask, DeviceOptions]] = []
+    for one in comparison.runs:
+        path = published_paths(one.run.folder / "samples", one.run.record.spec.tasks)[one.task.task_index]
+        if not one.header or not _is_header(path) or one.published.parameters:
+            return ""
+        found.append((shown_path(path), one.run.record.spec.tasks[one.task.task_index], _devices(one.run)))
+    headers = dict.fromkeys(header for header, _, _ in found)
+    lines = {_play_off_line(task, [*headers], {}, devices) for _, task, devices in found}
+    return lines.pop() if len(headers) > 1 and len(lines) == 1 and not comparison.why_not_compared else ""
 
 
 def build_line(task: TuningTask, schedule: str, tuned: Mapping[str, str], devices: DeviceOptions) -> str:
@@ -74,9 +90,16 @@ def command_line(*words: str) -> str:
     return shlex.join(["sdk", *words])
 
 
-def _play_off_line(
-    task: TuningTask, against: str, schedule: str, tuned: Mapping[str, str], devices: DeviceOptions
-) -> str:
+def _devices(run: RecordedRun) -> DeviceOptions:
+    spec = run.record.spec
+    return replace(spec.options.devices, target=spec.options.devices.target or spec.profile.name)
+
+
+def _is_header(published: Path) -> bool:
+    return published.suffix == ".h"
+
+
+def _play_off_line(task: TuningTask, schedules: Sequence[str], tuned: Mapping[str, str], devices: DeviceOptions) -> str:
     words = [*_generator_words(task, tuned, devices)]
     for name, size in task.estimates.items():
         if not name.startswith("#"):  # an output, which follows from the inputs
@@ -88,7 +111,9 @@ def _play_off_line(
             several = (",".join(several),)
         for one in several:
             words += [option.label, str(one)]
-    return command_line("bench", *words, "--schedule", against, "--schedule", schedule, "--play-off")
+    for schedule in schedules:
+        words += ["--schedule", schedule]
+    return command_line("bench", *words, "--play-off")
 
 
 def _to_beat(task: TuningTask, autoscheduler: str) -> str:

@@ -35,9 +35,20 @@ def test_runs_are_tables_and_a_page(project: Path, tmp_path: Path, capsys: pytes
     page = tmp_path / "compare.html"
     assert main(["compare", "first", "second", "--loops", "-o", str(page)]) == 0
     said = capsys.readouterr().out
-    for words in ("harris\n", "first ", "1.50 (than the default)", "batch_size", "sampling", "sdk bench --play-off"):
+    for words in ("harris\n", "first ", "1.50 (than the default)", "batch_size", "sampling"):
         assert words in said, words
     assert page.read_text().startswith("<!doctype html>")
+    line = said.split("To decide between their winners: ")[1].splitlines()[0]
+    headers = [f"{run}/samples/best.harris.schedule.h" for run in ("first", "second")]
+    assert line.startswith("sdk bench /src/harris.py:harris --target arm64")
+    assert line.endswith(f"--schedule {headers[0]} --schedule {headers[1]} --play-off") and line in page.read_text()
+
+
+def test_winners_of_different_sizes_are_not_timed_in_turns(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run_folder(project / "larger", 5, spec=make_spec(make_task("harris", parameters={"width": "4096"})))
+    assert main(["compare", "first", "larger"]) == 0
+    said = capsys.readouterr().out
+    assert "The runs were not timed in turns." in said and "To decide" not in said
 
 
 def test_times_of_different_clocks_are_kept_apart(capsys: pytest.CaptureFixture[str]) -> None:
