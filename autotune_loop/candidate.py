@@ -27,6 +27,7 @@ class Origin(Enum):
     PARAMETERS = "parameter search"
     OWN_SCHEDULE = "own schedule"
     INCUMBENT = "incumbent"
+    HISTORY = "history"
     SKETCH = "sketch"
     EVOLUTION = "evolution"
     ANNEALING = "annealing"

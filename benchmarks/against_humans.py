@@ -113,7 +113,7 @@ def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str,
     start = [] if _OWN in options else [_SCRATCH]
     more = [option for option in options if option != _OWN]
     run = ["--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet", "--device-patience", "1s"]
-    told = _json(["autotune", *shared, *start, *more, *run]) or {}
+    told = _json(["autotune", "--no-history", *shared, *start, *more, *run]) or {}
     (tuned,) = told.get("tuned") or [{}]
     timed, duration_s = told.get("samples_timed", 0), told.get("duration_s") or math.nan
     return Winner(kind, seed, tuned.get("header") or "", timed, timed / duration_s * 60)

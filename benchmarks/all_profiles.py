@@ -92,6 +92,7 @@ def tune(name: str, parameters: tuple[str, ...], profile: str, budget_s: float |
     with tempfile.TemporaryDirectory(prefix="sdk-profiles-") as folder:
         run_folder = Path(folder) / "run"
         options = sdk.RunOptions.of(
+            no_history=True,
             **length,
             batch_size=6 if budget_s is None else 12,
             search_limit_s=120.0,  # Halide's code generator for HVX takes its time

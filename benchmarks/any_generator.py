@@ -149,6 +149,7 @@ def _tune(listed: Listed, folder: Path, target: str, limit_s: float) -> Outcome:
         "-m",
         "halide_autotune.sdk.main",
         "autotune",
+        "--no-history",
         str(folder / listed.generator),
         "--target",
         target,

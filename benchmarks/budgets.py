@@ -81,7 +81,7 @@ def tune(generator: Path, target: str, budget_s: float, options: Sequence[str]) 
         asked = [str(generator), "--target", target, "--budget", f"{budget_s:g}s", "--plain", *options]
         started_s = time.monotonic()
         done = subprocess.run(
-            [*_COMMAND, *asked, "--run-dir", f"{folder}/run"],
+            [*_COMMAND, "--no-history", *asked, "--run-dir", f"{folder}/run"],
             env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
             capture_output=True,
             text=True,

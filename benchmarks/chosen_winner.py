@@ -134,7 +134,9 @@ def tune_and_settle(bench: Bench, name: str, load: str, number: int, budget_s: f
             result = sdk.autotune(
                 str(EXAMPLES / f"{name}.cpp"),
                 target="x86-64",
-                options=sdk.RunOptions.of(budget_s=budget_s, weights="baseline", seed=number, ignore_own_schedule=True),
+                options=sdk.RunOptions.of(
+                    no_history=True, budget_s=budget_s, weights="baseline", seed=number, ignore_own_schedule=True
+                ),
                 run_folder=folder / "run",
                 listen=kept,
             )

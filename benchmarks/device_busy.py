@@ -49,7 +49,11 @@ def main() -> int:
             target="x86-64",
             device=board.name,
             options=sdk.RunOptions.of(
-                inventory=lab.inventory, parallelism=1, rounds=arguments.rounds, batch_size=arguments.batch_size
+                no_history=True,
+                inventory=lab.inventory,
+                parallelism=1,
+                rounds=arguments.rounds,
+                batch_size=arguments.batch_size,
             ),
             run_folder=folder / "run",
             settings=lab.settings,

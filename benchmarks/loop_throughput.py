@@ -39,7 +39,7 @@ def main() -> int:
             arguments.generator,
             target=arguments.target,
             options=sdk.RunOptions.of(
-                rounds=arguments.rounds, weights="baseline", batch_size=BATCH_SIZE, play_off_turns=8
+                no_history=True, rounds=arguments.rounds, weights="baseline", batch_size=BATCH_SIZE, play_off_turns=8
             ),
             run_folder=Path(folder) / "ours",
         )

@@ -36,7 +36,11 @@ def main() -> int:
         sdk.autotune(
             arguments.generator,
             options=sdk.RunOptions.of(
-                rounds=arguments.rounds, weights="baseline", batch_size=arguments.batch_size, pool_factor=1.0
+                no_history=True,
+                rounds=arguments.rounds,
+                weights="baseline",
+                batch_size=arguments.batch_size,
+                pool_factor=1.0,
             ),
             run_folder=Path(folder) / "run",
             listen=listen,

@@ -65,7 +65,7 @@ def main() -> int:
             name: sdk.autotune(
                 str(EXAMPLES / f"{name}.py"),
                 target=arguments.target,
-                options=sdk.RunOptions.of(budget_s=arguments.budget_s),
+                options=sdk.RunOptions.of(no_history=True, budget_s=arguments.budget_s),
                 run_folder=Path(folder) / name,
             )
             for name in arguments.names

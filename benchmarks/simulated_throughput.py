@@ -61,7 +61,7 @@ def _run(arguments: argparse.Namespace, count: int) -> sdk.TuneResult:
             target=arguments.target,
             device="qemu",
             options=sdk.RunOptions.of(
-                clock="simulated", rounds=arguments.rounds, weights="baseline", batch_size=BATCH_SIZE
+                no_history=True, clock="simulated", rounds=arguments.rounds, weights="baseline", batch_size=BATCH_SIZE
             ),
             run_folder=Path(folder) / "run",
         )

@@ -114,6 +114,7 @@ def record(generator: str, folder: Path, sets: Sequence[Sequence[str]], batch_si
         device="local",
         run_folder=folder,
         options=sdk.RunOptions.of(
+            no_history=True,
             rounds=1,
             # Schedules of every quality: what is learnt must hold for bad ones, too.
             batch_size=batch_size,

@@ -52,7 +52,7 @@ def tune_and_compare(generator: Path, target: str, budget_s: float) -> tuple[lis
         result = sdk.autotune(
             str(generator),
             target=target,
-            options=sdk.RunOptions.of(budget_s=budget_s, weights="baseline"),
+            options=sdk.RunOptions.of(no_history=True, budget_s=budget_s, weights="baseline"),
             run_folder=run_folder,
         )
         if result.best.header is None:

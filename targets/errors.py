@@ -64,6 +64,10 @@ class WeightsError(SdkError):
     """A weights, featurization or sample file is missing, damaged or has another version."""
 
 
+class HistoryError(SdkError):
+    """The history of earlier runs, or a file that was exported from one, is damaged or has another version."""
+
+
 class RunFolderError(SdkError):
     """A run folder is in use, is damaged, or was made with other settings."""
 

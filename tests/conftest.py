@@ -64,8 +64,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory, worker_id: str, pytestcon
     base = tmp_path_factory.getbasetemp()
     kept: Path | None = pytestconfig.getoption("--compiled")
     cache_folder = kept or (base if worker_id == "master" else base.parent) / "cache"
-    environment = {**read_settings().environment, "SDK_CACHE_DIR": str(cache_folder)}
-    return Settings(cache_folder, folder / "config", folder / "profiles", environment)
+    config_folder = folder / "config"
+    own = {"SDK_CACHE_DIR": str(cache_folder), "SDK_CONFIG_DIR": str(config_folder)}
+    return Settings(cache_folder, config_folder, folder / "profiles", {**read_settings().environment, **own})
 
 
 @pytest.fixture(scope="session")

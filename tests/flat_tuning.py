@@ -28,11 +28,13 @@ def tune_flat(
 ) -> TuneResult:
     """Tune, or go on with a run; what is not of the call itself is an option.
 
-    What must be beaten is the default, unless a test asks for the generator's own schedule.
+    What must be beaten is the default, unless a test asks for the generator's own schedule; and what other tests have
+    found is not taken, unless a test asks for it.
     """
     call = {name: values.pop(name) for name in _FOR_THE_CALL if name in values}
-    ignores_own = values.pop("ignore_own_schedule", True)
+    usual = {"ignore_own_schedule": True, "no_history": True}
     if resume:
+        values = {name: value for name, value in values.items() if name not in usual}
         call.pop("target", None)
         if isinstance(device := call.pop("device", ()), str) or device:
             values["device"] = [device] if isinstance(device, str) else device
@@ -44,4 +46,4 @@ def tune_flat(
         specs = [replace(spec, tune=tune, restrict=tuple(restrict), search_too=search_too) for spec in specs]
     if function_name is not None:
         specs = [replace(spec, function_name=function_name) for spec in specs]
-    return autotune(specs, options=RunOptions.of(**values, ignore_own_schedule=ignores_own), **call)
+    return autotune(specs, options=RunOptions.of(**usual | values), **call)

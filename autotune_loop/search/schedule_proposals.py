@@ -6,7 +6,7 @@ import hashlib
 import random
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,8 @@ from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
-from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
@@ -47,7 +48,10 @@ from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.schedule.header import read_schedule
 
-_MOVES_OF_IN_USE = ((Origin.INCUMBENT.value,), (Origin.OWN_SCHEDULE.value,))
+# What is proposed as it is, by the name of where it is from.
+_FOUND: Mapping[tuple[str, ...], Origin] = {
+    (origin.value,): origin for origin in (Origin.INCUMBENT, Origin.OWN_SCHEDULE, Origin.HISTORY)
+}
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
 # made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
 _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
@@ -94,12 +98,17 @@ class TimedSchedule:
 
 @dataclass
 class ScheduleProposals:
-    """Proposes candidates for any task: called in one thread."""
+    """Proposes candidates for any task: called in one thread.
+
+    Attributes:
+        known: what earlier runs found for an argument set's pipeline, the most promising first.
+    """
 
     executor: Executor
     store: RunStore
     context: RunContext
     listen: Listener
+    known: Callable[[int, PipelineShape], Sequence[KnownSchedule]]
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
     _hashes: dict[str, str] = field(default_factory=dict)
@@ -270,6 +279,7 @@ class ScheduleProposals:
             failed_moves=failed,
             cores=self.context.parallelism,
             in_use=self._in_use(names, task_index),
+            known=self._known_drafts(names, task_index),
             busy=self._busy(names, timed),
         )
 
@@ -279,6 +289,18 @@ class ScheduleProposals:
             if draft is not None:
                 return InUse(origin, draft)
         return None
+
+    def _known_drafts(self, names: PipelineNames, task_index: int) -> list[Draft]:
+        """What the history has; what this version cannot apply any more is left out."""
+        drafts = []
+        for one in self.known(task_index, names.shape):
+            if one.sha256 not in self._drafts:
+                try:
+                    self._drafts[one.sha256] = draft_of(parse_json(one.schedule), names)
+                except (GeneratorError, KeyError):
+                    self._drafts[one.sha256] = None
+            drafts.append(self._drafts[one.sha256])
+        return [draft for draft in drafts if draft is not None]
 
     def _busy(self, names: PipelineNames, timed: Sequence[TimedSchedule]) -> dict[str, float]:
         """Where the time of the fastest schedule goes that was looked into: shares of the pipeline's Funcs."""
@@ -323,8 +345,8 @@ class ScheduleProposals:
         self, work: BatchInProgress, technique: str, proposal: Proposal, sha256: str, sample_index: int
     ) -> Candidate:
         origin = ORIGINS.get(technique, Origin.PLUG_IN)
-        if origin is Origin.SKETCH and proposal.moves in _MOVES_OF_IN_USE:
-            origin = Origin(proposal.moves[0])
+        if origin is Origin.SKETCH:
+            origin = _FOUND.get(proposal.moves, origin)
         plug_in = technique if origin is Origin.PLUG_IN else ""
         function_name = self.context.tasks[work.task_index].function_name
         candidate = Candidate(

@@ -300,6 +300,14 @@ class SearchOptions:
         whole_number(0, _HIGHEST_SEED),
         Option("--seed", metavar="NUMBER", help="Seed of all random choices.", panel=_SAMPLING, is_fixed=True),
     ] = 0
+    no_history: Annotated[
+        bool,
+        Option(
+            "--no-history",
+            help="Try no schedules that earlier runs found for this pipeline, and keep none for later ones.",
+            panel=_SAMPLING,
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ class PreparedRun:
         weights: the weights to start from; None for the profile's, or those inside the plug-in.
         is_transferred: the weights are from other runs and were not asked for, so they are checked against Halide's.
         resume: whether to continue the run in `folder`.
+        history: the file of earlier runs' schedules; None takes none of them.
         farm: the devices' farm; None if this machine reaches them itself.
     """
 
@@ -40,6 +41,7 @@ class PreparedRun:
     weights: Path | None = None
     is_transferred: bool = False
     resume: bool = False
+    history: Path | None = None
     farm: FarmUse | None = None
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.events import Listener, Notice, ignore
 from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.search.known_schedules import known_pipelines
 from halide_autotune.autotune_loop.search.techniques.registry import load_techniques
 from halide_autotune.autotune_loop.specification.objective import check_weighted_devices
 from halide_autotune.autotune_loop.specification.options import RunOptions
@@ -26,6 +27,7 @@ from halide_autotune.sdk.options.generator_spec import (
     with_name_mangling,
 )
 from halide_autotune.sdk.options.resume_options import resumed_options
+from halide_autotune.sdk.project.history import keep_run, open_history
 from halide_autotune.sdk.project.input_files import prepared_inputs
 from halide_autotune.sdk.project.preparation import check_function_name, free_run_folder, open_workbench
 from halide_autotune.sdk.select.chosen_devices import ChosenDevices, find_devices
@@ -182,16 +184,20 @@ def _tune(
             weights=start.path,
             is_transferred=start.is_transferred,
             resume=resume,
+            history=None if spec.options.search.no_history else open_history(call.settings).file,
             farm=chosen.farm,
             report_health=chosen.report_health,
         )
         result = tune(run, chosen.workspace(call.settings), call.listen, call.stop, call.started_s)
+    # The run is over, and everything is in its folder.
     try:
-        kept = keep_trained_weights(result, run, call.settings)
-    except SdkError as error:
-        # The run is over and its weights are in its folder.
-        call.listen(Notice(f"The trained weights could not be kept by name: {error}", warning=True))
-    else:
-        if kept:
+        if kept := keep_trained_weights(result, run, call.settings):
             call.listen(Notice(kept))
+    except SdkError as error:
+        call.listen(Notice(f"The trained weights could not be kept by name: {error}", warning=True))
+    try:
+        if run.history is not None and known_pipelines(run.folder):
+            keep_run(run.folder, open_history(call.settings))
+    except SdkError as error:
+        call.listen(Notice(f"What was timed could not be kept for later runs: {error}", warning=True))
     return result

@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
 from halide_autotune.autotune_loop.run import rounds
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.search.known_schedules import known_pipelines
 from halide_autotune.autotune_loop.search.techniques.models import MODELS
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.autotune_loop.store.run_record import read_run_record
+from halide_autotune.sdk.project.history import keep_run, open_history
+from halide_autotune.sdk.settings import Settings
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_header, rows
 from tests.installed_package import install_package
@@ -159,3 +164,30 @@ def test_on_a_real_processor_it_is_looked_where_the_time_of_the_fastest_goes(
         shares = json.loads(text)
         assert symbol in timed and shares["output"] > 0 and sum(shares.values()) == pytest.approx(1.0)
     assert not [*(result.run_folder / "work" / "profiled").glob("*")]
+
+
+def test_a_run_of_an_equal_pipeline_starts_from_what_earlier_ones_found(
+    run: TuneResult, tune: Tune, examples: Path, settings: Settings, tmp_path: Path
+) -> None:
+    mine = replace(settings, config_folder=tmp_path / "config")
+    history = open_history(mine)
+    assert keep_run(run.run_folder, history) == run.totals.samples_timed
+    best_ms = [one.time_ms for one in history.best(known_pipelines(run.run_folder)[0].sha256, ("x86-64", "", ""), 4)]
+    copied = shutil.copy(examples / "separable_filter.py", tmp_path / "copied.py")  # the file's name is not what counts
+    told: list[str] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Notice):
+            told.append(event.text)
+
+    again = tune(
+        str(copied), rounds=1, run_folder=tmp_path / "run", settings=mine, no_history=False, listen=listen, **ASKED
+    )
+    assert any("best schedules of earlier runs" in text for text in told)
+    found = rows(
+        again.run_folder,
+        "SELECT m.median_ms FROM candidates c JOIN measurements m ON m.symbol = c.symbol"
+        " WHERE m.purpose = 'sample' AND c.origin = 'history' AND m.output_checked = 1",
+    )
+    assert len(found) == 4 and [ms for (ms,) in found] == pytest.approx(best_ms, rel=0.05)
+    assert len(history.schedules()) >= run.totals.samples_timed, "and what it timed is kept"

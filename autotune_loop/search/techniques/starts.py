@@ -1,4 +1,4 @@
-"""Where evolution starts beside Halide's samples: the schedule that is in use today, and sketches."""
+"""Where evolution starts beside Halide's samples: what is in use today, what earlier runs have found, and sketches."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
 from halide_autotune.autotune_loop.sketches.sketches import Sketch, sketches
 
 
 class Starts:
-    """Schedules that are made of nothing but the pipeline, the most promising first."""
+    """Schedules that this run has not made of others, the most promising first."""
 
     def __init__(self) -> None:
         # All take as long to make as a schedule to compile: they are made once, and as late as they are asked for.
@@ -22,6 +23,8 @@ class Starts:
         """See `Technique.propose`."""
         if population.in_use is not None:
             yield Proposal(population.in_use.draft, moves=(population.in_use.origin.value,))
+        for draft in population.known:
+            yield Proposal(draft, moves=(Origin.HISTORY.value,))
         names = population.names
         if id(names) not in self._sketches:
             self._sketches[id(names)] = _Sketches(names, sketches(names, population.cores))

@@ -50,6 +50,7 @@ class Population:
         failed_moves: moves → how many schedules that they made failed.
         cores: that parallel loops run on.
         in_use: the incumbent's header, else the generator's own schedule, where that can be read.
+        known: the best that earlier runs found for an equal pipeline, the most promising first.
         busy: Func → its share of the time of a schedule among the fastest; empty where nobody has looked.
     """
 
@@ -58,6 +59,7 @@ class Population:
     failed_moves: Mapping[str, int]
     cores: int
     in_use: InUse | None = None
+    known: Sequence[Draft] = ()
     busy: Mapping[str, float] = field(default_factory=dict)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +12,7 @@ import pytest
 
 from halide_autotune.autotune_loop.events import Event
 from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
@@ -34,6 +35,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             halide_target: str = "x86-64-linux",
             seed: int = 3,
             budget_s: float | None = None,
+            known: Sequence[KnownSchedule] = (),
         ) -> Setting:
             folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
             store = RunStore(folder, make_record(make_spec(make_task(NAME))), resume=False)
@@ -56,6 +58,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             )
             executor = opened.enter_context(contextlib.closing(ScriptedExecutor(answer)))
             heard: list[Event] = []
-            return Setting(ScheduleProposals(executor, store, cast(Any, context), heard.append), store, asked, heard)
+            proposals = ScheduleProposals(executor, store, cast(Any, context), heard.append, lambda index, shape: known)
+            return Setting(proposals, store, asked, heard)
 
         yield setting

@@ -61,7 +61,7 @@ def builder(
                 executor,
                 store,
                 cast(Any, context),
-                ScheduleProposals(executor, store, cast(Any, context), heard.append),
+                ScheduleProposals(executor, store, cast(Any, context), heard.append, lambda index, shape: ()),
                 lambda paths: [None] * len(paths),
                 deadline,
                 lambda: 8,

@@ -14,6 +14,7 @@ from halide_autotune.autotune_loop.candidate import (
     Origin,
     SchedulePoint,
     SearchPoint,
+    found_by,
     kernel_symbol,
     technique_of,
 )
@@ -29,6 +30,7 @@ from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from tests.drafted_pipelines import header_drafts, recorded
+from tests.known_schedules import known as known_schedule
 from tests.proposal_setting import NAME, WORK, Make, known, points, sampled
 
 _, SKETCHES, EVOLUTION, _, _ = TechniqueName
@@ -117,6 +119,22 @@ def test_what_is_in_use_is_the_first_sketch(make: Make, kept: str, origin: Origi
         point.moves != (origin.value,)
         for point in points(run.proposals.propose(BatchInProgress(0, 1), SKETCHES, [], set(), 3, 1))
     )
+
+
+def test_what_earlier_runs_found_comes_before_sketches(make: Make) -> None:
+    drafts = header_drafts(NAME)[:2]
+    texts = [print_json(schedule_of(draft, recorded(NAME), NAME)) for draft in drafts]
+    foreign = print_json(schedule_of(header_drafts("separable_filter")[0], recorded("separable_filter"), "other"))
+    run = make(known=[known_schedule(1.0, text) for text in ("damaged", foreign, *texts)])
+    first, second, third = run.proposals.propose(BatchInProgress(0, 0), SKETCHES, [], set(), 3, 0)
+    assert first.point == second.point == SchedulePoint(Origin.HISTORY, (), ("history",))
+    assert found_by(first.point) == "history" and technique_of(first.point) == SKETCHES
+    headers = [run.store.schedule_path(run.store.samples / one.sample).read_text() for one in (first, second)]
+    assert [draft_of(parse_schedule(text), recorded(NAME)) for text in headers] == [*drafts]
+    assert third.point.origin is Origin.SKETCH
+    # Evolution starts from them, too, before anything is timed.
+    children = run.proposals.propose(BatchInProgress(0, 1), EVOLUTION, [], set(), 3, 0)
+    assert len(children) == 3
 
 
 def test_a_schedule_that_cannot_be_read_is_no_parent(make: Make) -> None:

@@ -1,0 +1,94 @@
+"""What earlier runs found for a run's pipelines, as the run's folder keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.history.history import History
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.history.pipeline_identity import pipeline_sha256
+from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
+from halide_autotune.targets.errors import HistoryError, RunFolderError, os_error_as
+from halide_autotune.targets.pipeline.shape import PipelineShape
+from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.records import Source, plain, record
+
+_FILE = "history.json"
+# Taken of a pipeline: of the first batch a small share, if they turn out to be of no use.
+_MOST = 4
+
+
+@dataclass(frozen=True)
+class KnownPipeline:
+    """A pipeline of a run.
+
+    Attributes:
+        sha256: of its description at the run's sizes.
+        schedules: what earlier runs found for an equal one; tried first.
+    """
+
+    sha256: str
+    schedules: tuple[KnownSchedule, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The file in a run's folder. Keys are the numbers of argument sets."""
+
+    version: int
+    pipelines: Mapping[str, KnownPipeline] = field(default_factory=dict)
+
+
+def known_pipelines(folder: Path) -> dict[int, KnownPipeline]:
+    """What a run knew of its pipelines when it began, by argument set; empty where none was described.
+
+    Raises:
+        RunFolderError: the file is damaged.
+    """
+    source = Source(folder / _FILE, RunFolderError, "Restore it from a copy, or delete it.")
+    try:
+        text = source.read(folder / _FILE, most_bytes=2**26)
+    except FileNotFoundError:
+        return {}
+    kept = source.check(record(_Kept), source.json(text))
+    return {int(index): pipeline for index, pipeline in kept.pipelines.items()}
+
+
+class KnownSchedules:
+    """Asks the history once for each pipeline of a run, and keeps the answer, so that a resumed run has the same."""
+
+    def __init__(self, run: PreparedRun, listen: Listener) -> None:
+        self._file, self._listen = run.folder / _FILE, listen
+        self._history = None if run.history is None else History(run.history)
+        self._place = (run.spec.profile.halide_target, run.device_names, run.clock.value)
+        self._pipelines = known_pipelines(run.folder)
+
+    def of(self, task_index: int, shape: PipelineShape) -> tuple[KnownSchedule, ...]:
+        """What to try first for an argument set's pipeline, the most promising first."""
+        if task_index not in self._pipelines:
+            sha256 = pipeline_sha256(shape)
+            self._pipelines[task_index] = KnownPipeline(sha256, self._asked(sha256))
+            self._keep()
+        return self._pipelines[task_index].schedules
+
+    def _asked(self, sha256: str) -> tuple[KnownSchedule, ...]:
+        if self._history is None:
+            return ()
+        try:
+            found = tuple(self._history.best(sha256, self._place, _MOST))
+        except HistoryError as error:
+            self._listen(Notice(f"{error} This run goes on without it.", warning=True))
+            return ()
+        if found:
+            which = "The best schedule" if len(found) == 1 else f"The {len(found)} best schedules"
+            self._listen(Notice(f"{which} of earlier runs of this pipeline will be tried; --no-history tries none."))
+        return found
+
+    def _keep(self) -> None:
+        kept = _Kept(1, {str(index): pipeline for index, pipeline in self._pipelines.items()})
+        with os_error_as(RunFolderError, f"{self._file} cannot be written"):
+            write_atomically(self._file, json.dumps(plain(kept), indent=1).encode())

@@ -1,0 +1,64 @@
+"""The user's history: where it is, and what goes into it of a run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from halide_autotune.autotune_loop.candidate import found_by
+from halide_autotune.autotune_loop.history.history import History
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
+from halide_autotune.autotune_loop.report.schedule_table import header_text
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.search.known_schedules import known_pipelines
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import GeneratorError, UsageError
+
+_FILE = "history.sqlite3"
+
+
+def open_history(settings: Settings) -> History:
+    """The history of this user."""
+    return History(settings.config_folder / _FILE)
+
+
+def keep_run(folder: Path, history: History) -> int:
+    """Add what a run has timed; returns how many schedules were not known yet.
+
+    Raises:
+        RunFolderError: the folder holds no run, or is damaged.
+        UsageError: none of the run's pipelines was described, as for a card, or with Halide's own search alone.
+        HistoryError: the history cannot be written.
+    """
+    if not known_pipelines(folder):
+        read_recorded_run(folder)
+        raise UsageError(
+            f"{folder} does not say what its pipelines compute, so nothing can be kept of it.",
+            next_step="Runs do that with any other technique than sampling alone, on anything but a card.",
+        )
+    return history.add(schedules_of(read_recorded_run(folder)))
+
+
+def schedules_of(run: RecordedRun) -> Iterator[KnownSchedule]:
+    """What a run has timed and can be applied again."""
+    made_with, tasks, pipelines = run.record.made_with, run.record.spec.tasks, known_pipelines(run.folder)
+    for sample in run.samples:
+        candidate = sample.candidate
+        if candidate.task_index not in pipelines or candidate.is_parameter_set:
+            continue
+        with contextlib.suppress(GeneratorError):  # a header that is gone, or that only Halide can read
+            yield KnownSchedule(
+                pipeline_sha256=pipelines[candidate.task_index].sha256,
+                pipeline=tasks[candidate.task_index].generator_name,
+                halide_target=run.record.spec.profile.halide_target,
+                device=", ".join(made_with.devices),
+                clock=made_with.clock,
+                time_ms=sample.median_ms,
+                found_by=found_by(candidate.point),
+                halide_version=made_with.halide_version,
+                at_unix_s=sample.at_unix_s,
+                schedule=print_json(parse_schedule(header_text(run, sample))),
+            )

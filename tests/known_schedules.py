@@ -1,0 +1,30 @@
+"""Schedules as a history has them, for tests."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+
+PIPELINE = hashlib.sha256(b"harris at 640x480").hexdigest()
+TARGET = "arm-64-linux"
+PLACE = (TARGET, "pi5", "wall")
+
+_FIRST = KnownSchedule(
+    pipeline_sha256=PIPELINE,
+    pipeline="harris",
+    halide_target=TARGET,
+    device="pi5",
+    clock="wall",
+    time_ms=1.0,
+    found_by="evolution",
+    halide_version="21.0.0",
+    at_unix_s=1_000.0,
+    schedule="{}",
+)
+
+
+def known(time_ms: float, schedule: str = "", **changed: object) -> KnownSchedule:
+    """A schedule with a time; its text says the time where none is given."""
+    return replace(_FIRST, time_ms=time_ms, schedule=schedule or f'{{"time": {time_ms}}}', **changed)  # type: ignore[arg-type]

@@ -1,0 +1,82 @@
+"""What a run knows of its pipelines from earlier runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.history.history import History
+from halide_autotune.autotune_loop.history.pipeline_identity import pipeline_sha256
+from halide_autotune.autotune_loop.search.known_schedules import KnownSchedules, known_pipelines
+from halide_autotune.devices.device import Clock
+from halide_autotune.targets.errors import RunFolderError
+from tests.drafted_pipelines import recorded
+from tests.known_schedules import PLACE, known
+
+SHAPE = recorded("corner_detector").shape
+SHA256 = pipeline_sha256(SHAPE)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    made = History(tmp_path / "history.sqlite3")
+    made.add([known(float(number), pipeline_sha256=SHA256) for number in range(1, 9)])
+    return made
+
+
+def asked(folder: Path, history: History | None) -> tuple[KnownSchedules, list[Event]]:
+    heard: list[Event] = []
+    folder.mkdir(exist_ok=True)
+    profile = SimpleNamespace(halide_target=PLACE[0])
+    run = SimpleNamespace(
+        folder=folder,
+        history=None if history is None else history.file,
+        spec=SimpleNamespace(profile=profile),
+        device_names=PLACE[1],
+        clock=Clock.WALL,
+    )
+    return KnownSchedules(cast(Any, run), heard.append), heard
+
+
+def test_the_best_are_told_and_kept(history: History, tmp_path: Path) -> None:
+    schedules, heard = asked(tmp_path / "run", history)
+    assert [one.time_ms for one in schedules.of(0, SHAPE)] == [1.0, 2.0, 3.0, 4.0]
+    assert schedules.of(1, recorded("separable_filter").shape) == ()
+    (notice,) = heard
+    assert isinstance(notice, Notice) and "The 4 best schedules of earlier runs" in notice.text
+    kept = known_pipelines(tmp_path / "run")
+    assert kept[0].sha256 == SHA256 and kept[0].schedules == schedules.of(0, SHAPE) and kept[1].schedules == ()
+
+
+def test_a_resumed_run_has_what_it_had(history: History, tmp_path: Path) -> None:
+    first, _ = asked(tmp_path / "run", history)
+    before = first.of(0, SHAPE)
+    history.add([known(0.1, pipeline_sha256=SHA256)])
+    resumed, heard = asked(tmp_path / "run", history)
+    assert resumed.of(0, SHAPE) == before and heard == []
+
+
+def test_without_a_history_the_pipeline_is_still_kept(tmp_path: Path) -> None:
+    """Its schedules can be added later: sdk history add."""
+    schedules, heard = asked(tmp_path / "run", None)
+    assert schedules.of(0, SHAPE) == () and heard == []
+    assert known_pipelines(tmp_path / "run")[0].sha256 == SHA256
+
+
+def test_a_run_goes_on_without_a_damaged_history(history: History, tmp_path: Path) -> None:
+    history.file.write_bytes(b"damaged" * 100)
+    schedules, heard = asked(tmp_path / "run", history)
+    assert schedules.of(0, SHAPE) == ()
+    (notice,) = heard
+    assert isinstance(notice, Notice) and notice.warning and "This run goes on without it." in notice.text
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 1, "pipelines": {"0": {"sha256": 3}}}'])
+def test_a_damaged_file_of_a_run_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "history.json").write_text(text)
+    with pytest.raises(RunFolderError, match="history.json"):
+        known_pipelines(tmp_path)
