@@ -8,7 +8,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,12 @@ class History:
 
     def add(self, schedules: Iterable[KnownSchedule]) -> int:
         """Add schedules; returns how many of them were not known at their place."""
+        rows = [_row(one) for one in schedules]  # before others have to wait
         with os_error_as(HistoryError, f"{self.file.parent} cannot be made"):
             self.file.parent.mkdir(parents=True, exist_ok=True)
         with self._opened() as connection:
             before = connection.execute("SELECT count(*) FROM schedules").fetchone()[0]
-            connection.executemany(_ADD, map(_row, schedules))
+            connection.executemany(_ADD, rows)
             return int(connection.execute("SELECT count(*) FROM schedules").fetchone()[0] - before)
 
     def best(self, pipeline_sha256: str, place: tuple[str, str, str], count: int) -> list[KnownSchedule]:
@@ -116,9 +117,10 @@ class History:
             ranked = [
                 [_known(*row) for row in connection.execute(_BEST, (pipeline_sha256, *each, count))] for each in places
             ]
-        in_turns = chain.from_iterable(zip_longest(*ranked))
-        distinct = {one.sha256: one for one in reversed([one for one in in_turns if one is not None])}
-        return list(islice(reversed(distinct.values()), count))
+        distinct: dict[str, KnownSchedule] = {}
+        for one in filter(None, chain.from_iterable(zip_longest(*ranked))):
+            distinct.setdefault(one.sha256, one)
+        return [*distinct.values()][:count]
 
     def summary(self) -> list[PlaceSummary]:
         """What is known, by pipeline and place."""

@@ -56,8 +56,8 @@ def test_places_have_turns_and_this_one_the_first(history: History) -> None:
 
 
 def test_a_schedule_of_two_places_is_tried_once(history: History) -> None:
-    history.add([known(1.0, "same"), known(2.0), known(0.2, "same", device="pi4"), known(0.3, device="pi4")])
-    assert times_ms(history) == [1.0, 2.0, 0.3]
+    history.add([known(1.0, "same"), known(2.0), known(0.2, device="pi4"), known(0.3, "same", device="pi4")])
+    assert times_ms(history) == [1.0, 0.2, 2.0]
 
 
 def test_the_newest_time_of_a_schedule_counts(history: History) -> None:
