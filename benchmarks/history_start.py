@@ -2,8 +2,8 @@
 
     python -m benchmarks.history_start corner_detector image_pyramid --budget-s 60
 
-Of each example two runs of equal length are made with other seeds: one without a history, whose schedules then become it,
-and one that starts from them. The clock is simulated, so that both runs' times are on one scale and nothing disturbs them.
+Of each example two runs of equal length are made with other seeds: one without a history, whose schedules then become
+it, and one that starts from them. The clock is simulated: both runs' times are on one scale, and nothing disturbs them.
 """
 
 from __future__ import annotations
