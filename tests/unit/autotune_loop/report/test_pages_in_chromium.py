@@ -48,7 +48,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     texts = {
         "run": print_page(one, options, {"ship it": "sdk ship tuned/harris-arm64-1 -o schedules"}),
         "empty run": print_page(empty, PageOptions()),
-        "comparison": print_comparison(compare_runs([one, two])),
+        "comparison": print_comparison(compare_runs([one, two]), {"harris": "sdk bench harris.py --play-off"}),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text)
