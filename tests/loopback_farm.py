@@ -139,7 +139,11 @@ class LoopbackFarm:
         self.scheduler.wait_for("is ready")
 
     def start_worker(self, name: str, settings: Settings, inventory: Path | None = None, build_slots: int = 0) -> None:
-        """Start a worker, and wait until it has joined; a second one of the name takes the first one's place."""
+        """Start a worker, and wait until it has joined; a second one of the name takes the first one's place.
+
+        Args:
+            name: that no other file's farm has: they share this machine at the same time.
+        """
         arguments = ["worker", "--name", name, "--build-slots", str(build_slots), "--scheduler", self.url]
         arguments += ["--inventory", str(inventory)] if inventory is not None else ["--no-devices"]
         arguments += ["--farm-certificates", str(self.host_folder)]

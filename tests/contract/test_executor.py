@@ -69,7 +69,7 @@ class Farm:
 
     def start_lab(self) -> None:
         """The worker with the board."""
-        self.processes.start_worker("lab", self.lab.settings, self.lab.inventory)
+        self.processes.start_worker("boards", self.lab.settings, self.lab.inventory)
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +250,7 @@ def test_two_users_share_a_device_and_its_lease(farm: Farm, tmp_path: Path) -> N
                 _until(lambda: len(farm_state(client).devices[0].report.users) == 2)
                 state = farm_state(client)
             assert [row.run.user for row in state.runs] == ["tester@here", "tester@here"]
-            assert {worker.name for worker in state.workers} == {"lab", "cores"}
+            assert {worker.name for worker in state.workers} == {"boards", "cores"}
         assert len(_leases(farm.board)) == 1
         assert first.submit(OpenDevice("board")).result(_LIMIT_S) == boot
 
@@ -272,7 +272,7 @@ def test_a_killed_worker_takes_its_lease_back(farm: Farm, tmp_path: Path) -> Non
         under_way = executor.submit(Nap("board", 60.0))
         time.sleep(0.5)
         executor.arrivals()
-        farm.processes.workers["lab"].kill()
+        farm.processes.workers["boards"].kill()
         with pytest.raises(DeviceTrouble, match="serves board is gone") as caught:
             under_way.result(_LIMIT_S)
         assert caught.value.kind is TroubleKind.LOST

@@ -30,7 +30,7 @@ _LIMIT_S = 240.0
 def farm(settings: Settings, tmp_path: Path) -> Iterator[LoopbackFarm]:
     """A farm with two workers that build."""
     with loopback_farm(tmp_path / "farm", settings) as processes:
-        for name in ("one", "two"):
+        for name in ("build1", "build2"):
             processes.start_worker(name, settings, build_slots=1)
         yield processes
 
@@ -56,16 +56,16 @@ def test_a_worker_that_hangs_is_put_out_and_its_work_is_done_elsewhere(farm: Loo
     with contextlib.closing(FarmExecutor(context_for(tmp_path), 1, _use(farm))) as executor:
         builds = [executor.submit(Doze(tmp_path / str(number), 2.0)) for number in range(4)]
         _state_with(farm, lambda state: all(worker.building for worker in state.workers))
-        farm.workers["one"].freeze()
+        farm.workers["build1"].freeze()
         assert os.getpid() not in [build.result(_LIMIT_S) for build in builds]
         assert all((tmp_path / str(number) / "large").stat().st_size == 2**20 for number in range(4))
     state = _state_with(farm, lambda state: state.put_out)
-    assert [worker.name for worker in state.workers] == ["two"]
-    assert [out.name for out in state.put_out] == ["one"]
+    assert [worker.name for worker in state.workers] == ["build2"]
+    assert [out.name for out in state.put_out] == ["build1"]
     assert state.put_out[0].reason == f"it does not answer at {state.put_out[0].address}"
-    assert "one, because it does not answer" in farm.scheduler.wait_for("Put out: ")
-    farm.workers["one"].thaw()
-    assert "does not answer" in farm.workers["one"].wait_for("one was put out of the farm: ")
+    assert "build1, because it does not answer" in farm.scheduler.wait_for("Put out: ")
+    farm.workers["build1"].thaw()
+    assert "does not answer" in farm.workers["build1"].wait_for("build1 was put out of the farm: ")
 
 
 def _dies(farm: LoopbackFarm) -> Callable[[], None]:

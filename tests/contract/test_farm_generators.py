@@ -34,7 +34,7 @@ _LIMIT_S = 240.0
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[LoopbackFarm]:
     with loopback_farm(tmp_path_factory.mktemp("farm"), settings) as processes:
-        processes.start_worker("cores", settings, build_slots=1)
+        processes.start_worker("builder", settings, build_slots=1)
         yield processes
 
 
