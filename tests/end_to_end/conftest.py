@@ -46,6 +46,7 @@ def tune(settings: Settings, forked_tensorflow: None) -> Tune:
         **TINY_BATCH,
         **QUICK_LEARNING,
         play_off_turns=LOOKS[0],
+        max_time_s=0.05,
         settings=settings,
     )
 
