@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.display.quantities import digits
 from halide_autotune.sdk.options.autotune_options import (
     CALLED_WITH,
     ONE_GENERATOR,
@@ -147,9 +148,9 @@ def _row(result: ComparedSchedule, first_ms: float | None) -> list[str]:
     ratio = f"{first_ms / result.median_ms:.2f}×" if first_ms else "–"
     return [
         result.label,
-        f"{result.median_ms:.4g}",
+        digits(result.median_ms),
         f"±{100 * result.spread_ms / result.median_ms:.1f} %",
-        f"{result.minimum_ms:.4g}",
+        digits(result.minimum_ms),
         str(result.repetitions),
         ratio,
         checked,
@@ -217,6 +218,6 @@ def _print_times(result: HeaderPlayOff) -> None:
             table.add_row(contender, "–", "failed", "–", "–")
         for device, times in by_device.items():
             low_ms, high_ms = times.range_ms
-            cells = (f"{times.median_ms:.4g}", f"{low_ms:.4g} to {high_ms:.4g}", str(len(times.turns_s)))
+            cells = (digits(times.median_ms), f"{digits(low_ms)} to {digits(high_ms)}", str(len(times.turns_s)))
             table.add_row(contender, device, *cells)
     make_console().print(table)

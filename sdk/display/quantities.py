@@ -28,7 +28,7 @@ class TimeUnit:
         Args:
             clock_mark: such as ' sim', from `Clock.mark`; empty for real time.
         """
-        return f"{_digits(time_ms / self.in_ms)} {self.name}{clock_mark}"
+        return f"{digits(time_ms / self.in_ms)} {self.name}{clock_mark}"
 
 
 _UNITS = (TimeUnit("s", 1e3), TimeUnit("ms", 1.0), TimeUnit("us", 1e-3))
@@ -46,7 +46,7 @@ def time_text(time_ms: float, clock_mark: str = "") -> str:
     return unit_of([time_ms]).text(time_ms, clock_mark)
 
 
-def _digits(value: float) -> str:
+def digits(value: float) -> str:
     """Four significant digits, without an exponent."""
     if value >= 1e3:
         return f"{value:.0f}"
