@@ -6,13 +6,15 @@ import hashlib
 from dataclasses import replace
 
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity
 
-PIPELINE = hashlib.sha256(b"harris at 640x480").hexdigest()
+PIPELINE = PipelineIdentity(*(hashlib.sha256(text).hexdigest() for text in (b"harris", b"harris at 640x480")))
 TARGET = "arm-64-linux"
 PLACE = (TARGET, "pi5", "wall")
 
 _FIRST = KnownSchedule(
-    pipeline_sha256=PIPELINE,
+    at_any_size=PIPELINE.at_any_size,
+    at_its_size=PIPELINE.at_its_size,
     pipeline="harris",
     halide_target=TARGET,
     device="pi5",

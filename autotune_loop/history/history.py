@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity
 from halide_autotune.targets.errors import HistoryError, os_error_as
 
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS schedules (
-    pipeline_sha256 TEXT NOT NULL, pipeline TEXT NOT NULL, halide_target TEXT NOT NULL, device TEXT NOT NULL,
-    clock TEXT NOT NULL, time_ms REAL NOT NULL, found_by TEXT NOT NULL, halide_version TEXT NOT NULL,
-    at_unix_s REAL NOT NULL, schedule BLOB NOT NULL, sha256 TEXT NOT NULL,
-    PRIMARY KEY (pipeline_sha256, halide_target, device, clock, sha256)
+    at_any_size TEXT NOT NULL, at_its_size TEXT NOT NULL, pipeline TEXT NOT NULL, halide_target TEXT NOT NULL,
+    device TEXT NOT NULL, clock TEXT NOT NULL, time_ms REAL NOT NULL, found_by TEXT NOT NULL,
+    halide_version TEXT NOT NULL, at_unix_s REAL NOT NULL, schedule BLOB NOT NULL, sha256 TEXT NOT NULL,
+    PRIMARY KEY (at_any_size, at_its_size, halide_target, device, clock, sha256)
 ) WITHOUT ROWID
 """
 _SALT_SCHEMA = "CREATE TABLE IF NOT EXISTS salts (salt TEXT NOT NULL)"
@@ -33,24 +34,25 @@ INSERT INTO schedules ({_COLUMNS}, sha256) VALUES ({"?, " * len(_NAMES)}?)
 ON CONFLICT DO UPDATE SET time_ms = excluded.time_ms, found_by = excluded.found_by, at_unix_s = excluded.at_unix_s,
     halide_version = excluded.halide_version WHERE excluded.at_unix_s > at_unix_s
 """
-# The places of a pipeline on a kind of processor: this one, others of this Halide target, then the newest.
-_PLACES = """
-SELECT halide_target, device, clock FROM schedules WHERE pipeline_sha256 = ? AND halide_target GLOB ? GROUP BY 1, 2, 3
-ORDER BY (halide_target, device, clock) = (?, ?, ?) DESC, halide_target = ? DESC, max(at_unix_s) DESC LIMIT 8
+# Where times compare: at one size and one place. This place, others of this Halide target, then the newest.
+_GROUPS = """
+SELECT at_its_size, halide_target, device, clock FROM schedules WHERE at_any_size = ? AND halide_target GLOB ?
+GROUP BY 1, 2, 3, 4
+ORDER BY (halide_target, device, clock) = (?, ?, ?) DESC, halide_target = ? DESC, max(at_unix_s) DESC
 """
 _BEST = f"""
-SELECT {_COLUMNS} FROM schedules WHERE pipeline_sha256 = ? AND (halide_target, device, clock) = (?, ?, ?)
-ORDER BY time_ms LIMIT ?
+SELECT {_COLUMNS} FROM schedules
+WHERE at_any_size = ? AND (at_its_size, halide_target, device, clock) = (?, ?, ?, ?) ORDER BY time_ms LIMIT ?
 """
 _SUMMARY = """
-SELECT pipeline, pipeline_sha256, halide_target, device, clock, count(*), min(time_ms), max(at_unix_s)
-FROM schedules GROUP BY 2, 3, 4, 5 ORDER BY pipeline, pipeline_sha256, 8 DESC
+SELECT pipeline, at_its_size, halide_target, device, clock, count(*), min(time_ms), max(at_unix_s)
+FROM schedules GROUP BY at_any_size, 2, 3, 4, 5 ORDER BY pipeline, at_its_size, 8 DESC
 """
 _PRUNE = """
-DELETE FROM schedules WHERE (pipeline_sha256, halide_target, device, clock, sha256) IN (
-    SELECT pipeline_sha256, halide_target, device, clock, sha256 FROM (
+DELETE FROM schedules WHERE (at_its_size, halide_target, device, clock, sha256) IN (
+    SELECT at_its_size, halide_target, device, clock, sha256 FROM (
         SELECT *, row_number() OVER (
-            PARTITION BY pipeline_sha256, halide_target, device, clock ORDER BY time_ms
+            PARTITION BY at_its_size, halide_target, device, clock ORDER BY time_ms
         ) AS rank FROM schedules
     ) WHERE (? IS NULL OR pipeline = ?) AND (rank > ? OR at_unix_s < ?)
 )
@@ -61,14 +63,14 @@ _DAMAGED_STEP = "Move the file away; `sdk history add RUN` fills a new one from 
 
 @dataclass(frozen=True)
 class PlaceSummary:
-    """What is known of a pipeline at one place.
+    """What is known of a pipeline at one size and one place.
 
     Attributes:
         newest_unix_s: when the last of its schedules was timed.
     """
 
     pipeline: str
-    pipeline_sha256: str
+    at_its_size: str
     halide_target: str
     device: str
     clock: str
@@ -100,11 +102,11 @@ class History:
             connection.executemany(_ADD, rows)
             return int(connection.execute("SELECT count(*) FROM schedules").fetchone()[0] - before)
 
-    def best(self, pipeline_sha256: str, place: tuple[str, str, str], count: int) -> list[KnownSchedule]:
+    def best(self, pipeline: PipelineIdentity, place: tuple[str, str, str], count: int) -> list[KnownSchedule]:
         """Up to `count` of the fastest schedules of a pipeline for this kind of processor, the most promising first.
 
-        Each place has its turn, because their times are not compared: `place` first, then others of its Halide target,
-        then the newest.
+        Those of its size come before those of other sizes. Each place has its turn, because their times are not
+        compared: `place` first, then others of its Halide target, then the newest.
 
         Args:
             place: Halide target, device and clock.
@@ -113,13 +115,16 @@ class History:
             return []
         kind = "-".join(place[0].split("-")[:2])  # such as arm-64
         with self._opened() as connection:
-            places = connection.execute(_PLACES, (pipeline_sha256, f"{kind}-*", *place, place[0])).fetchall()
-            ranked = [
-                [_known(*row) for row in connection.execute(_BEST, (pipeline_sha256, *each, count))] for each in places
-            ]
+            asked = (pipeline.at_any_size, f"{kind}-*", *place, place[0])
+            groups = {
+                group: [_known(*row) for row in connection.execute(_BEST, (pipeline.at_any_size, *group, count))]
+                for group in connection.execute(_GROUPS, asked).fetchall()
+            }
         distinct: dict[str, KnownSchedule] = {}
-        for one in filter(None, chain.from_iterable(zip_longest(*ranked))):
-            distinct.setdefault(one.sha256, one)
+        for is_its_size in (True, False):
+            ranked = [known for group, known in groups.items() if (group[0] == pipeline.at_its_size) == is_its_size]
+            for one in filter(None, chain.from_iterable(zip_longest(*ranked))):
+                distinct.setdefault(one.sha256, one)
         return [*distinct.values()][:count]
 
     def summary(self) -> list[PlaceSummary]:

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
-from halide_autotune.targets.values.checks import above_zero, matching, one_line
-
-_sha256 = matching("[0-9a-f]{64}", "a SHA-256 as 64 hexadecimal digits")
+from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity, sha256_text
+from halide_autotune.targets.values.checks import above_zero, one_line
 
 
 @dataclass(frozen=True)
 class KnownSchedule:
     """A schedule and its time.
 
-    Times are compared only within a pipeline, a Halide target, a device and a clock.
+    Times are compared only within a pipeline at one size, a Halide target, a device and a clock.
 
     Attributes:
-        pipeline_sha256: of what the pipeline computes at its sizes; equal for equal pipelines of any file.
+        at_any_size, at_its_size: the pipeline's identity.
         pipeline: the name of its generator.
         halide_target: that it was compiled for.
         device: the user's name of the device; `exchange` replaces it in what is exported.
@@ -31,7 +30,8 @@ class KnownSchedule:
         schedule: as JSON, see `autotune_loop.schedule.as_json`.
     """
 
-    pipeline_sha256: Annotated[str, _sha256]
+    at_any_size: Annotated[str, sha256_text]
+    at_its_size: Annotated[str, sha256_text]
     pipeline: Annotated[str, one_line]
     halide_target: Annotated[str, one_line]
     device: Annotated[str, one_line]
@@ -46,6 +46,11 @@ class KnownSchedule:
     def sha256(self) -> str:
         """Of the schedule."""
         return hashlib.sha256(self.schedule.encode()).hexdigest()
+
+    @property
+    def identity(self) -> PipelineIdentity:
+        """Its pipeline's."""
+        return PipelineIdentity(self.at_any_size, self.at_its_size)
 
     @property
     def place(self) -> tuple[str, str, str]:

@@ -1,34 +1,59 @@
-"""By what equal pipelines are known in a history."""
+"""By what pipelines are known in a history."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
+from typing import Annotated
 
-from halide_autotune.targets.pipeline.shape import FuncShape, PipelineShape, ReadShape, StageShape
+from halide_autotune.targets.pipeline.shape import FuncShape, LoopShape, PipelineShape, ReadShape, StageShape
+from halide_autotune.targets.values.checks import matching
 
 # Raise it with every change of what is hashed: what was known before is then known no more.
 _VERSION = 1
+sha256_text = matching("[0-9a-f]{64}", "a SHA-256 as 64 hexadecimal digits")
 
 
-def pipeline_sha256(shape: PipelineShape) -> str:
-    """The hash of what schedules of a pipeline depend on: its Funcs, their sizes, loops and reads.
+@dataclass(frozen=True)
+class PipelineIdentity:
+    """What schedules of a pipeline depend on, hashed: its Funcs, their loops and reads, and their sizes.
 
     Constants, operators and paths are not in it: a pipeline that adds where another subtracts has the same schedules,
     and their times are measured again. Nor is the target, which a history tells by itself.
+
+    Attributes:
+        at_any_size: equal for a pipeline at all of its sizes.
+        at_its_size: equal for equal sizes, too.
     """
-    told = [_VERSION, *map(_func, shape.funcs)]
+
+    at_any_size: Annotated[str, sha256_text]
+    at_its_size: Annotated[str, sha256_text]
+
+
+def identity_of(shape: PipelineShape) -> PipelineIdentity:
+    """The identity of a pipeline at its estimates."""
+    return PipelineIdentity(*(_hash(shape, has_sizes=has_sizes) for has_sizes in (False, True)))
+
+
+def _hash(shape: PipelineShape, *, has_sizes: bool) -> str:
+    told = [_VERSION, *(_func(func, has_sizes) for func in shape.funcs)]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def _func(func: FuncShape) -> list[object]:
-    named = [func.name, func.args, func.extents, func.bounded]
-    return [*named, func.is_output, func.is_extern, func.value_bytes, *map(_stage, func.stages)]
+def _func(func: FuncShape, has_sizes: bool) -> list[object]:
+    named = [func.name, func.args, func.extents if has_sizes else None, func.bounded]
+    stages = (_stage(stage, has_sizes) for stage in func.stages)
+    return [*named, func.is_output, func.is_extern, func.value_bytes, *stages]
 
 
-def _stage(stage: StageShape) -> list[object]:
-    loops = [[loop.name, loop.kind, loop.extent] for loop in stage.loops]
+def _stage(stage: StageShape, has_sizes: bool) -> list[object]:
+    loops = [_loop(loop, has_sizes) for loop in stage.loops]
     return [loops, [_read(read) for read in stage.reads], stage.is_associative, stage.has_floats]
+
+
+def _loop(loop: LoopShape, has_sizes: bool) -> list[object]:
+    return [loop.name, loop.kind, loop.extent if has_sizes or loop.is_constant else None]
 
 
 def _read(read: ReadShape) -> list[object]:

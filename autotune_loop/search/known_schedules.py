@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
-from halide_autotune.autotune_loop.history.pipeline_identity import pipeline_sha256
+from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity, identity_of
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
 from halide_autotune.targets.errors import HistoryError, RunFolderError, os_error_as
 from halide_autotune.targets.pipeline.shape import PipelineShape
@@ -27,11 +27,11 @@ class KnownPipeline:
     """A pipeline of a run.
 
     Attributes:
-        sha256: of its description at the run's sizes.
-        schedules: what earlier runs found for an equal one; tried first.
+        identity: at the run's sizes.
+        schedules: what earlier runs found for it; tried first.
     """
 
-    sha256: str
+    identity: PipelineIdentity
     schedules: tuple[KnownSchedule, ...] = ()
 
 
@@ -70,25 +70,31 @@ class KnownSchedules:
     def of(self, task_index: int, shape: PipelineShape) -> tuple[KnownSchedule, ...]:
         """What to try first for an argument set's pipeline, the most promising first."""
         if task_index not in self._pipelines:
-            sha256 = pipeline_sha256(shape)
-            self._pipelines[task_index] = KnownPipeline(sha256, self._asked(sha256))
+            identity = identity_of(shape)
+            self._pipelines[task_index] = KnownPipeline(identity, self._asked(identity))
             self._keep()
         return self._pipelines[task_index].schedules
 
-    def _asked(self, sha256: str) -> tuple[KnownSchedule, ...]:
+    def _asked(self, pipeline: PipelineIdentity) -> tuple[KnownSchedule, ...]:
         if self._history is None:
             return ()
         try:
-            found = tuple(self._history.best(sha256, self._place, _MOST))
+            found = tuple(self._history.best(pipeline, self._place, _MOST))
         except HistoryError as error:
             self._listen(Notice(f"{error} This run goes on without it.", warning=True))
             return ()
         if found:
-            which = "The best schedule" if len(found) == 1 else f"The {len(found)} best schedules"
-            self._listen(Notice(f"{which} of earlier runs of this pipeline will be tried; --no-history tries none."))
+            self._listen(Notice(_told(pipeline, found)))
         return found
 
     def _keep(self) -> None:
         kept = _Kept(1, {str(index): pipeline for index, pipeline in self._pipelines.items()})
         with os_error_as(RunFolderError, f"{self._file} cannot be written"):
             write_atomically(self._file, json.dumps(plain(kept), indent=1).encode())
+
+
+def _told(pipeline: PipelineIdentity, found: Sequence[KnownSchedule]) -> str:
+    which = "The best schedule" if len(found) == 1 else f"The {len(found)} best schedules"
+    others = sum(one.identity != pipeline for one in found)
+    sizes = "" if not others else " at other sizes" if others == len(found) else f", {others} of them at other sizes,"
+    return f"{which} of earlier runs of this pipeline{sizes} will be tried; --no-history tries none."

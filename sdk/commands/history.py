@@ -61,7 +61,7 @@ def _print(places: list[PlaceSummary]) -> None:
     for place in places:
         table.add_row(
             place.pipeline,
-            place.pipeline_sha256[:8],
+            place.at_its_size[:8],
             _short_target(place.halide_target),
             place.device,
             str(place.schedules),

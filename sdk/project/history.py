@@ -49,9 +49,11 @@ def schedules_of(run: RecordedRun) -> Iterator[KnownSchedule]:
         candidate = sample.candidate
         if candidate.task_index not in pipelines or candidate.is_parameter_set:
             continue
+        identity = pipelines[candidate.task_index].identity
         with contextlib.suppress(GeneratorError):  # a header that is gone, or that only Halide can read
             yield KnownSchedule(
-                pipeline_sha256=pipelines[candidate.task_index].sha256,
+                at_any_size=identity.at_any_size,
+                at_its_size=identity.at_its_size,
                 pipeline=tasks[candidate.task_index].generator_name,
                 halide_target=run.record.spec.profile.halide_target,
                 device=", ".join(made_with.devices),

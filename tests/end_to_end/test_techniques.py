@@ -172,7 +172,7 @@ def test_a_run_of_an_equal_pipeline_starts_from_what_earlier_ones_found(
     mine = replace(settings, config_folder=tmp_path / "config")
     history = open_history(mine)
     assert keep_run(run.run_folder, history) == run.totals.samples_timed
-    best_ms = [one.time_ms for one in history.best(known_pipelines(run.run_folder)[0].sha256, ("x86-64", "", ""), 4)]
+    best_ms = [one.time_ms for one in history.best(known_pipelines(run.run_folder)[0].identity, ("x86-64", "", ""), 4)]
     copied = shutil.copy(examples / "separable_filter.py", tmp_path / "copied.py")  # the file's name is not what counts
     told: list[str] = []
 

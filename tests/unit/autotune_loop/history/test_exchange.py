@@ -39,8 +39,9 @@ def lines(*found: object) -> bytes:
 
 FORM = {"format": "halide-autotune-history", "version": 1}
 GOOD = {
-    "pipeline_sha256": "0" * 64, "pipeline": "blur", "halide_target": "x86-64-linux", "device": "d", "clock": "wall",
-    "time_ms": 1.0, "found_by": "sketches", "halide_version": "21.0.0", "at_unix_s": 1.0, "schedule": "{}",
+    "at_any_size": "0" * 64, "at_its_size": "1" * 64, "pipeline": "blur", "halide_target": "x86-64-linux",
+    "device": "d", "clock": "wall", "time_ms": 1.0, "found_by": "sketches", "halide_version": "21.0.0",
+    "at_unix_s": 1.0, "schedule": "{}",
 }  # fmt: skip
 
 
@@ -56,7 +57,7 @@ GOOD = {
         (gzip.compress(lines(FORM) + b"\xff\n"), "not an exported history"),
         (gzip.compress(lines(FORM) + b"{\n"), "not valid JSON"),
         (gzip.compress(lines(FORM, {**GOOD, "time_ms": -1.0})), "line 2.*time_ms"),
-        (gzip.compress(lines(FORM, {**GOOD, "pipeline_sha256": "x"})), "line 2.*SHA-256"),
+        (gzip.compress(lines(FORM, {**GOOD, "at_any_size": "x"})), "line 2.*SHA-256"),
         (gzip.compress(lines(FORM, {"pipeline": "blur"})), "line 2.*is missing"),
     ],
 )

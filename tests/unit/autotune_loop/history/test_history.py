@@ -11,6 +11,7 @@ import pytest
 
 from halide_autotune.autotune_loop.history import history as history_module
 from halide_autotune.autotune_loop.history.history import History
+from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity
 from halide_autotune.targets.errors import HistoryError
 from tests.known_schedules import PIPELINE, PLACE, known
 
@@ -35,9 +36,9 @@ def test_an_empty_history_makes_no_file(history: History) -> None:
 
 
 def test_the_fastest_of_a_pipeline_come_first(history: History) -> None:
-    assert history.add([known(3.0), known(1.0), known(2.0), known(0.5, pipeline_sha256="0" * 64)]) == 4
+    assert history.add([known(3.0), known(1.0), known(2.0), known(0.5, at_any_size="0" * 64)]) == 4
     assert times_ms(history) == [1.0, 2.0, 3.0] and times_ms(history, count=2) == [1.0, 2.0]
-    assert history.best("1" * 64, PLACE, 4) == []
+    assert history.best(PipelineIdentity("1" * 64, PIPELINE.at_its_size), PLACE, 4) == []
     assert history.best(PIPELINE, PLACE, 1) == [known(1.0)]
 
 
@@ -55,6 +56,13 @@ def test_places_have_turns_and_this_one_the_first(history: History) -> None:
     assert times_ms(history, place=("arm-64-linux", "other", "wall")) == [0.1, 5.0, 0.3, 0.2, 6.0, 7.0]
 
 
+def test_other_sizes_come_last(history: History) -> None:
+    """A small picture's schedule is fast for the small picture."""
+    other = {"at_its_size": "0" * 64}
+    history.add([known(0.1, **other), known(0.2, **other), known(5.0), known(6.0, device="pi4")])
+    assert times_ms(history) == [5.0, 6.0, 0.1, 0.2] and times_ms(history, count=3) == [5.0, 6.0, 0.1]
+
+
 def test_a_schedule_of_two_places_is_tried_once(history: History) -> None:
     history.add([known(1.0, "same"), known(2.0), known(0.2, device="pi4"), known(0.3, "same", device="pi4")])
     assert times_ms(history) == [1.0, 0.2, 2.0]
@@ -67,7 +75,7 @@ def test_the_newest_time_of_a_schedule_counts(history: History) -> None:
 
 
 def test_what_is_known_is_told_by_pipeline_and_place(history: History) -> None:
-    blur = known(4.0, pipeline="blur", pipeline_sha256="2" * 64)
+    blur = known(4.0, pipeline="blur", at_any_size="2" * 64, at_its_size="3" * 64)
     history.add([known(2.0), known(1.0, at_unix_s=2_000.0), known(3.0, device="pi4"), blur])
     told = [(one.pipeline, one.device, one.schedules, one.best_ms, one.newest_unix_s) for one in history.summary()]
     assert told == [

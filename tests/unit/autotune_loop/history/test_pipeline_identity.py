@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from halide_autotune.autotune_loop.history.pipeline_identity import pipeline_sha256
+from halide_autotune.autotune_loop.history.pipeline_identity import identity_of
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from tests.drafted_pipelines import recorded
 
@@ -17,25 +17,35 @@ def changed(**values: object) -> PipelineShape:
     return replace(SHAPE, funcs=(*others, replace(last, **values)))  # type: ignore[arg-type]
 
 
-def test_pipelines_differ_by_names_sizes_and_reads() -> None:
-    last = SHAPE.funcs[-1]
-    stage = replace(last.stages[0], reads=last.stages[0].reads[1:])
-    several = [
-        SHAPE,
-        changed(name="other"),
-        changed(extents=(*last.extents[:-1], 17)),
-        changed(stages=(stage, *last.stages[1:])),
-        recorded("separable_filter").shape,
-    ]
-    assert len({pipeline_sha256(shape) for shape in several}) == len(several)
+def without_a_read() -> PipelineShape:
+    *others, stage = SHAPE.funcs[-1].stages
+    return changed(stages=(*others, replace(stage, reads=stage.reads[1:])))
+
+
+def test_pipelines_differ_by_names_and_reads() -> None:
+    several = [SHAPE, changed(name="other"), without_a_read(), recorded("separable_filter").shape]
+    assert len({identity_of(shape).at_any_size for shape in several}) == len(several)
+    assert len({identity_of(shape).at_its_size for shape in several}) == len(several)
+
+
+def test_sizes_make_no_other_pipeline() -> None:
+    *stages, last = SHAPE.funcs[-1].stages
+    first, *loops = last.loops
+    larger = replace(last, loops=(replace(first, extent=17), *loops))
+    other = identity_of(changed(extents=(17, 17), stages=(*stages, larger)))
+    assert other.at_any_size == identity_of(SHAPE).at_any_size and other.at_its_size != identity_of(SHAPE).at_its_size
+    # The radius of a blur is no size of a picture.
+    fixed = (replace(last, loops=(replace(first, extent=extent, is_constant=True), *loops)) for extent in (3, 5))
+    assert len({identity_of(changed(stages=(*stages, each))).at_any_size for each in fixed}) == 2
 
 
 def test_constants_and_targets_make_no_other_pipeline() -> None:
     stages = tuple(replace(stage, operations=stage.operations + 3) for stage in SHAPE.funcs[-1].stages)
     equal = [SHAPE, changed(stages=stages), replace(SHAPE, vector_bytes=64, has_float_vectors=False)]
-    assert len({pipeline_sha256(shape) for shape in equal}) == 1
+    assert len({identity_of(shape) for shape in equal}) == 1
 
 
 def test_the_hash_stays_from_version_to_version() -> None:
     """Whoever changes it loses everybody's history: then `_VERSION` is to be raised, and this line."""
-    assert pipeline_sha256(SHAPE)[:16] == "685d91ee593d139c"
+    known = identity_of(SHAPE)
+    assert (known.at_any_size[:8], known.at_its_size[:8]) == ("73793232", "685d91ee")

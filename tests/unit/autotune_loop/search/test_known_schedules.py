@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,7 +11,7 @@ import pytest
 
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.history.history import History
-from halide_autotune.autotune_loop.history.pipeline_identity import pipeline_sha256
+from halide_autotune.autotune_loop.history.pipeline_identity import identity_of
 from halide_autotune.autotune_loop.search.known_schedules import KnownSchedules, known_pipelines
 from halide_autotune.devices.device import Clock
 from halide_autotune.targets.errors import RunFolderError
@@ -18,13 +19,14 @@ from tests.drafted_pipelines import recorded
 from tests.known_schedules import PLACE, known
 
 SHAPE = recorded("corner_detector").shape
-SHA256 = pipeline_sha256(SHAPE)
+IDENTITY = identity_of(SHAPE)
+OF_IT = asdict(IDENTITY)
 
 
 @pytest.fixture
 def history(tmp_path: Path) -> History:
     made = History(tmp_path / "history.sqlite3")
-    made.add([known(float(number), pipeline_sha256=SHA256) for number in range(1, 9)])
+    made.add([known(float(number), **OF_IT) for number in range(1, 9)])
     return made
 
 
@@ -49,13 +51,26 @@ def test_the_best_are_told_and_kept(history: History, tmp_path: Path) -> None:
     (notice,) = heard
     assert isinstance(notice, Notice) and "The 4 best schedules of earlier runs" in notice.text
     kept = known_pipelines(tmp_path / "run")
-    assert kept[0].sha256 == SHA256 and kept[0].schedules == schedules.of(0, SHAPE) and kept[1].schedules == ()
+    assert kept[0].identity == IDENTITY and kept[0].schedules == schedules.of(0, SHAPE) and kept[1].schedules == ()
+
+
+def test_schedules_of_other_sizes_are_told(tmp_path: Path) -> None:
+    history = History(tmp_path / "history.sqlite3")
+    history.add([known(1.0, **{**OF_IT, "at_its_size": "0" * 64})])
+    schedules, heard = asked(tmp_path / "run", history)
+    assert len(schedules.of(0, SHAPE)) == 1
+    history.add([known(2.0, **OF_IT)])
+    again, heard_again = asked(tmp_path / "again", history)
+    assert [one.time_ms for one in again.of(0, SHAPE)] == [2.0, 1.0]
+    told = [event.text for event in (*heard, *heard_again) if isinstance(event, Notice)]
+    assert "The best schedule of earlier runs of this pipeline at other sizes will be tried" in told[0]
+    assert "The 2 best schedules of earlier runs of this pipeline, 1 of them at other sizes, will" in told[1]
 
 
 def test_a_resumed_run_has_what_it_had(history: History, tmp_path: Path) -> None:
     first, _ = asked(tmp_path / "run", history)
     before = first.of(0, SHAPE)
-    history.add([known(0.1, pipeline_sha256=SHA256)])
+    history.add([known(0.1, **OF_IT)])
     resumed, heard = asked(tmp_path / "run", history)
     assert resumed.of(0, SHAPE) == before and heard == []
 
@@ -64,7 +79,7 @@ def test_without_a_history_the_pipeline_is_still_kept(tmp_path: Path) -> None:
     """Its schedules can be added later: sdk history add."""
     schedules, heard = asked(tmp_path / "run", None)
     assert schedules.of(0, SHAPE) == () and heard == []
-    assert known_pipelines(tmp_path / "run")[0].sha256 == SHA256
+    assert known_pipelines(tmp_path / "run")[0].identity == IDENTITY
 
 
 def test_a_run_goes_on_without_a_damaged_history(history: History, tmp_path: Path) -> None:
@@ -75,7 +90,7 @@ def test_a_run_goes_on_without_a_damaged_history(history: History, tmp_path: Pat
     assert isinstance(notice, Notice) and notice.warning and "This run goes on without it." in notice.text
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"version": 1, "pipelines": {"0": {"sha256": 3}}}'])
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 1, "pipelines": {"0": {"identity": 3}}}'])
 def test_a_damaged_file_of_a_run_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "history.json").write_text(text)
     with pytest.raises(RunFolderError, match="history.json"):
