@@ -118,7 +118,7 @@ class Learner:
         if report.weights is not None:
             write_weights(report.weights, self._store.updated_weights)
             self._process.load_weights(self._store.updated_weights)
-        before, after = report.before, report.after
+        before, after = report.held_out_accuracies
         self._listen(
             Trained(
                 round_index=round_index,
@@ -126,8 +126,8 @@ class Learner:
                 reason=report.reason,
                 samples=self._samples,
                 duration_s=report.duration_s,
-                accuracy_before=None if before is None else before.told_accuracy,
-                accuracy_after=None if after is None else after.told_accuracy,
+                accuracy_before=before,
+                accuracy_after=after,
             )
         )
 

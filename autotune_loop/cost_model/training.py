@@ -16,7 +16,7 @@ from halide_autotune.autotune_loop.cost_model.fitting import fit
 from halide_autotune.autotune_loop.cost_model.network import unpack_weights
 from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatch
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, score_ranking
-from halide_autotune.autotune_loop.cost_model.training_report import TrainingOutcome, TrainingReport
+from halide_autotune.autotune_loop.cost_model.training_report import HELD_OUT, TrainingOutcome, TrainingReport
 from halide_autotune.autotune_loop.specification.options import LearnOptions
 from halide_autotune.autotune_loop.store.sample_file import Sample
 from halide_autotune.weights.arithmetic import scale_weights
@@ -90,7 +90,7 @@ def _train_and_judge(
         )
     trained = unpack_weights(parameters, weights.network)
     old, new = CostModel(weights, num_cores), CostModel(trained, num_cores)
-    judged_on, judging = "held-out", held_out
+    judged_on, judging = HELD_OUT, held_out
     before = score_ranking(old, judging)
     if before.pairs == 0:
         judged_on, judging = "training", training

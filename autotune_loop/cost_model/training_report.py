@@ -19,6 +19,10 @@ class TrainingOutcome(StrEnum):
     DIVERGED = "diverged"
 
 
+# What a training is judged on if it can be.
+HELD_OUT = "held-out"
+
+
 @dataclass(frozen=True)
 class TrainingReport:
     """One training, judged.
@@ -31,7 +35,7 @@ class TrainingReport:
         before, after: scores of the old and the new weights on the held-out schedules; on the training
             schedules when too few are held out to make a pair (`judged_on` says which). None when nothing
             was trained.
-        judged_on: "held-out" or "training" schedules, or "" when nothing was trained.
+        judged_on: HELD_OUT or "training" schedules, or "" when nothing was trained.
         pipelines: how many pipelines had enough schedules to learn from.
         training_samples, held_out_samples: distinct schedules on either side.
         duration_s: wall time of the training with its judging.
@@ -53,6 +57,13 @@ class TrainingReport:
     def accepted(self) -> bool:
         """Whether the new weights are used."""
         return self.outcome is TrainingOutcome.ACCEPTED
+
+    @property
+    def held_out_accuracies(self) -> tuple[float | None, float | None]:
+        """How the old and the new weights rank schedules that they have not seen; None where too few were held out."""
+        if self.judged_on != HELD_OUT or self.before is None or self.after is None:
+            return None, None
+        return self.before.told_accuracy, self.after.told_accuracy
 
 
 def report_fields(report: TrainingReport) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class PublishedHeader:
 
 @dataclass(frozen=True)
 class Training:
-    """One training, with the scores of the old and the new weights if there were enough schedules.
+    """One training, with the scores of the old and the new weights on held-out schedules if there were enough.
 
     Attributes:
         sha256: of the new weights' file.
@@ -287,15 +287,17 @@ def _published_headers(
 
 
 def _trainings(connection: sqlite3.Connection) -> tuple[Training, ...]:
-    # Imported here, because it imports numpy.
+    # Imported here, because they import numpy.
     from halide_autotune.autotune_loop.cost_model.ranking import FEWEST_PAIRS
+    from halide_autotune.autotune_loop.cost_model.training_report import HELD_OUT
 
     trainings = []
     for round_index, sha256, accepted, reason, text in connection.execute(
         "SELECT round, sha256, accepted, reason, report FROM weights ORDER BY rowid"
     ):
         report = json.loads(str(text))
-        accuracies = [report.get(key, {}) or {} for key in ("before", "after")]
+        is_held_out = report.get("judged_on", HELD_OUT) == HELD_OUT
+        accuracies = [(report.get(key) or {}) if is_held_out else {} for key in ("before", "after")]
         before, after = (
             scores.get("pairwise_accuracy") if scores.get("pairs", FEWEST_PAIRS) >= FEWEST_PAIRS else None
             for scores in accuracies

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from halide_autotune.autotune_loop.candidate import Measured
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
@@ -82,7 +83,8 @@ def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Setting
         WeightsError: the folder of the weights cannot be written.
     """
     trained, start = read_weights(result.weights), read_weights(result.run_folder / "samples" / "start.weights")
-    if result.totals.samples_timed < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
+    recorded = read_recorded_run(result.run_folder)
+    if len(_learnt_from(recorded)) < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
         return ""
     registry = open_registry(settings)
     name = entry_name(run.spec.profile.name, _device_name(run.devices))
@@ -96,12 +98,12 @@ def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Setting
             f"{f' --device {_device_name(run.devices)}' if _device_name(run.devices) else ''} --replace"
         )
     parent = None if held is None else held.lineage
-    registry.add(name, trained, _lineage(read_recorded_run(result.run_folder), run, weights_sha256(start), parent))
+    registry.add(name, trained, _lineage(recorded, run, weights_sha256(start), parent))
     return f"The trained weights are kept as {name}: later runs on this device start from them."
 
 
 def _lineage(recorded: RecordedRun, run: PreparedRun, parent_sha256: str, parent: Lineage | None) -> Lineage:
-    judged = [training for training in recorded.trainings if training.accepted]
+    judged = [training for training in recorded.trainings if training.accepted and training.accuracy_after is not None]
     before = Training() if parent is None else parent.training
     return Lineage(
         profile=run.spec.profile.name,
@@ -113,12 +115,17 @@ def _lineage(recorded: RecordedRun, run: PreparedRun, parent_sha256: str, parent
         parent_sha256=parent_sha256,
         training=Training(
             pipelines=len(run.spec.tasks) + before.pipelines,
-            samples=len(recorded.samples) + before.samples,
+            samples=len(_learnt_from(recorded)) + before.samples,
             rounds=len(recorded.trainings) + before.rounds,
             pairwise_accuracy=judged[-1].accuracy_after if judged else None,
         ),
         created=datetime.now(UTC).date().isoformat(),
     )
+
+
+def _learnt_from(recorded: RecordedRun) -> list[Measured]:
+    """What Halide's search found; of schedules that others made the network knows nothing."""
+    return [sample for sample in recorded.samples if sample.candidate.has_features]
 
 
 def _held(registry: WeightsRegistry, name: str) -> RegisteredWeights | None:

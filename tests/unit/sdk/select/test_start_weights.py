@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,6 +89,21 @@ def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -
     return SimpleNamespace(
         weights=folder / "samples" / "updated.weights", run_folder=folder, totals=SimpleNamespace(samples_timed=samples)
     )
+
+
+def test_only_what_halides_search_found_counts_as_learnt(
+    own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights that 14 schedules have changed are no better than those before, however many others were timed."""
+    request = PreparedRun(make_spec(profile=profile), tmp_path, DEVICES, KernelInputs(), lambda name, trouble: None)
+    run = finished_run(tmp_path / "run", 70, halides, perturb_weights(halides, 0.1, 1))
+    with sqlite3.connect(tmp_path / "run" / "tuning.db") as connection:
+        connection.execute(
+            "UPDATE candidates SET origin = 'evolution', lineage = ? WHERE sample > 6",
+            [json.dumps({"parents": [], "moves": ["split"]})],
+        )
+    connection.close()
+    assert keep_trained_weights(run, request, own) == ""
 
 
 def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
