@@ -18,6 +18,7 @@ from halide_autotune.sdk.checks.card_checks import check_assembler, check_local_
 from halide_autotune.sdk.checks.check import Check, try_check
 from halide_autotune.sdk.display.quantities import count_text
 from halide_autotune.sdk.inventory.lookup import open_inventory
+from halide_autotune.sdk.project.history import open_history
 from halide_autotune.sdk.select.device_choice import device_profile
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import SdkError, ToolchainError
@@ -63,7 +64,8 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
     hexagon = [profile for profile in profiles if profile.is_hexagon]
     if settings.hexagon_sdk_root is not None or hexagon:
         checks += _hexagon_sdk(settings, hexagon, must_run_here)
-    return [*checks, _inventory(settings), _disk(settings.cache_folder), _memory()]
+    known = try_check("history", partial(_history, settings))
+    return [*checks, _inventory(settings), known, _disk(settings.cache_folder), _memory()]
 
 
 def _halide(profiles: Sequence[TargetProfile]) -> Iterator[Check]:
@@ -208,6 +210,12 @@ def _inventory(settings: Settings) -> Check:
     if count == 0:
         return Check("inventory", True, "no devices other than this machine and its emulators")
     return Check("inventory", True, f"{count_text(count, 'device')} in {inventory.file}")
+
+
+def _history(settings: Settings) -> str:
+    places = open_history(settings).summary()
+    count, pipelines = sum(place.schedules for place in places), len({place.pipeline for place in places})
+    return f"{count_text(count, 'schedule')} of {count_text(pipelines, 'generator')}" if places else "nothing yet"
 
 
 def _disk(cache_folder: Path) -> Check:

@@ -10,8 +10,10 @@ import pytest
 from halide_autotune.sdk.checks.check import Check
 from halide_autotune.sdk.checks.machine_checks import check_machine
 from halide_autotune.sdk.main import main
+from halide_autotune.sdk.project.history import open_history
 from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.profile.loader import list_profiles, load_profile
+from tests.known_schedules import known
 
 BOARD = """
 extends = "arm64"
@@ -105,3 +107,13 @@ def test_the_command_as_json_and_its_exit_code(folders: Path, capsys: pytest.Cap
 def test_an_unknown_target_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--target", "arm46"]) == 1
     assert "the nearest is 'arm64'" in capsys.readouterr().err
+
+
+def test_a_damaged_history_is_found(folders: Path) -> None:
+    history = open_history(read_settings({"HOME": str(folders)}))
+    assert checks_of(folders)["history"].found == "nothing yet"
+    history.add([known(1.0), known(2.0)])
+    assert checks_of(folders)["history"].found == "2 schedules of 1 generator"
+    history.file.write_bytes(b"damaged" * 100)
+    check = checks_of(folders)["history"]
+    assert not check.passed and "is damaged" in check.found and "sdk history add RUN" in check.fix
