@@ -38,28 +38,21 @@ def _key_path(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class NewDevice:
-    """How a new device is reached, and the keys of its entry, by their names."""
+class DeviceLogin:
+    """How a new device is reached, and the keys of its entry for that, by their names."""
 
     ssh: Annotated[
         str | None, Option("--ssh", metavar="ADDRESS", help="user@host:port, or a Host of ~/.ssh/config.")
     ] = None
     adb: Annotated[str | None, Option("--adb", metavar="ADDRESS", help="host:port of an Android device.")] = None
     usb: Annotated[bool, Option("--usb", help="An Android device on a USB cable.")] = False
+    url: Annotated[
+        str | None,
+        Option("--url", metavar="NAME://...", help="What a package's transport reaches; `sdk doctor` lists those."),
+    ] = None
     serial: Annotated[str | None, Option("--serial", metavar="NUMBER", help="Serial number of the Android device.")] = (
         None
     )
-    profile: Annotated[
-        str | None,
-        Option(
-            "--target",
-            "-t",
-            metavar="PROFILE",
-            help="Its target profile. [default: from the probe]",
-            complete="targets",
-        ),
-    ] = None
-    labels: Annotated[tuple[str, ...], Option("--label", metavar="LABEL", help="A label. Repeatable.")] = ()
     identity_file: Annotated[
         str | None,
         Option("--identity-file", metavar="FILE", help="The private key to log in with.", parse=_key_path),
@@ -71,6 +64,23 @@ class NewDevice:
     password: Annotated[
         str | None, Option("--password", metavar="SOURCE", help="prompt or keyring, if keys are not enough.")
     ] = None
+
+
+@dataclass(frozen=True)
+class NewDevice:
+    """The other keys of a new device's entry, by their names."""
+
+    profile: Annotated[
+        str | None,
+        Option(
+            "--target",
+            "-t",
+            metavar="PROFILE",
+            help="Its target profile. [default: from the probe]",
+            complete="targets",
+        ),
+    ] = None
+    labels: Annotated[tuple[str, ...], Option("--label", metavar="LABEL", help="A label. Repeatable.")] = ()
     cores: Annotated[
         str | None, Option("--cores", metavar="LIST", help="Cores to time on, such as 2-3,6. [default: all]")
     ] = None
@@ -86,7 +96,7 @@ class NewDevice:
 def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new device.")],
-    typed: Annotated[Mapping[str, Any], Takes(NewDevice)],
+    typed: Annotated[Mapping[str, Any], Takes(DeviceLogin, NewDevice)],
     probe: Annotated[bool, typer.Option("--probe/--no-probe", help="Connect and probe it first.")] = True,
     inventory: InventoryOption = None,
     as_json: JsonOption = False,
@@ -112,12 +122,18 @@ def add(
 
 def _fields(typed: Mapping[str, Any]) -> dict[str, object]:
     """The keys of the entry."""
-    ways = [way for way in ("ssh", "adb", "usb") if way in typed]
+    ways = [way for way in ("ssh", "adb", "usb", "url") if way in typed]
     if len(ways) != 1:
-        raise UsageError("A device is reached in one way.", next_step="Give one of --ssh, --adb and --usb.")
+        raise UsageError("A device is reached in one way.", next_step="Give one of --ssh, --adb, --usb and --url.")
     (way,) = ways
+    if way == "url" and "://" not in typed[way]:
+        raise UsageError(
+            f"--url got {typed[way]!r}; expected NAME://…, where NAME is a package's transport.",
+            next_step="`sdk doctor` lists the transports of packages.",
+        )
     fields = {key: plain(value) for key, value in typed.items() if key != way}
-    fields["transport"] = "ssh" if way == "ssh" else "adb"
+    if way != "url":  # a URL names its transport by itself
+        fields["transport"] = "ssh" if way == "ssh" else "adb"
     return fields if way == "usb" else {**fields, "address": typed[way]}
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.devices.health.health import record_unhealthy
 from halide_autotune.devices.inventory.file import load_inventory
-from halide_autotune.devices.remote_place import SshAddress
+from halide_autotune.devices.remote_place import SshAddress, UrlAddress
 from halide_autotune.sdk.main import main
+from tests.installed_package import install_package
 
 PI = '[devices.pi]\nprofile = "arm64"\ntransport = "ssh"\naddress = "pi@board:22"\nlabels = ["lab"]\n'
 PHONE = '[devices.phone]\nprofile = "arm64"\ntransport = "adb"\nserial = "R58"\n'
@@ -114,11 +116,25 @@ def test_add_without_a_probe(capsys: pytest.CaptureFixture[str], folder: Path, t
     assert [device.name for device in load_inventory(file).devices] == ["pi5", "phone", "tcp"]
 
 
+def test_add_what_a_packages_transport_reaches(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_package(folder, "lab", {TRANSPORTS.group: {"bench": "no_such_module:Bench"}}, {}, monkeypatch)
+    assert main("devices add left --url bench://rack/3 --no-probe -t arm64 --label rack".split()) == 0
+    (device,) = load_inventory(tmp_path / "config" / "devices.toml").devices
+    assert (device.transport, device.place.address) == ("bench", UrlAddress("bench://rack/3"))
+    capsys.readouterr()
+    assert main("devices add right --url benhc://rack/3 --no-probe -t arm64".split()) == 2
+    assert "the nearest is 'bench'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ("add x --url here", "--url got 'here'; expected NAME://"),
+        ("add x --url ssh://pi@board", "'ssh://pi@board' is not an SSH address"),
         ("add pi --ssh x", "already has a device 'pi'"),
-        ("add x", "A device is reached in one way. Give one of --ssh"),
+        ("add x", "A device is reached in one way. Give one of --ssh, --adb, --usb and --url"),
         ("add x --ssh a --usb", "A device is reached in one way"),
         ("add x --ssh a --no-probe", "the device's profile is not known. Name it with --target"),
         ("add x --ssh a --serial s", "key 'serial' belongs to transport \"adb\" alone"),
