@@ -16,6 +16,7 @@ _FIRST = KnownSchedule(
     at_any_size=PIPELINE.at_any_size,
     at_its_size=PIPELINE.at_its_size,
     pipeline="harris",
+    size="640x480",
     halide_target=TARGET,
     device="pi5",
     clock="wall",

@@ -19,9 +19,10 @@ from halide_autotune.targets.errors import HistoryError, os_error_as
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS schedules (
-    at_any_size TEXT NOT NULL, at_its_size TEXT NOT NULL, pipeline TEXT NOT NULL, halide_target TEXT NOT NULL,
-    device TEXT NOT NULL, clock TEXT NOT NULL, time_ms REAL NOT NULL, found_by TEXT NOT NULL,
-    halide_version TEXT NOT NULL, at_unix_s REAL NOT NULL, schedule BLOB NOT NULL, sha256 TEXT NOT NULL,
+    at_any_size TEXT NOT NULL, at_its_size TEXT NOT NULL, pipeline TEXT NOT NULL, size TEXT NOT NULL,
+    halide_target TEXT NOT NULL, device TEXT NOT NULL, clock TEXT NOT NULL, time_ms REAL NOT NULL,
+    found_by TEXT NOT NULL, halide_version TEXT NOT NULL, at_unix_s REAL NOT NULL, schedule BLOB NOT NULL,
+    sha256 TEXT NOT NULL,
     PRIMARY KEY (at_any_size, at_its_size, halide_target, device, clock, sha256)
 ) WITHOUT ROWID
 """
@@ -45,8 +46,8 @@ SELECT {_COLUMNS} FROM schedules
 WHERE at_any_size = ? AND (at_its_size, halide_target, device, clock) = (?, ?, ?, ?) ORDER BY time_ms LIMIT ?
 """
 _SUMMARY = """
-SELECT pipeline, at_its_size, halide_target, device, clock, count(*), min(time_ms), max(at_unix_s)
-FROM schedules GROUP BY at_any_size, 2, 3, 4, 5 ORDER BY pipeline, at_its_size, 8 DESC
+SELECT pipeline, size, halide_target, device, clock, count(*), min(time_ms), max(at_unix_s)
+FROM schedules GROUP BY at_its_size, 3, 4, 5 ORDER BY pipeline, at_its_size, 8 DESC
 """
 _PRUNE = """
 DELETE FROM schedules WHERE (at_its_size, halide_target, device, clock, sha256) IN (
@@ -70,7 +71,7 @@ class PlaceSummary:
     """
 
     pipeline: str
-    at_its_size: str
+    size: str
     halide_target: str
     device: str
     clock: str

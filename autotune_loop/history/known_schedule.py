@@ -20,6 +20,7 @@ class KnownSchedule:
     Attributes:
         at_any_size, at_its_size: the pipeline's identity.
         pipeline: the name of its generator.
+        size: of its outputs, for people.
         halide_target: that it was compiled for.
         device: the user's name of the device; `exchange` replaces it in what is exported.
         clock: what the time was measured with.
@@ -33,6 +34,7 @@ class KnownSchedule:
     at_any_size: Annotated[str, sha256_text]
     at_its_size: Annotated[str, sha256_text]
     pipeline: Annotated[str, one_line]
+    size: Annotated[str, one_line]
     halide_target: Annotated[str, one_line]
     device: Annotated[str, one_line]
     clock: Annotated[str, one_line]

@@ -36,6 +36,12 @@ def identity_of(shape: PipelineShape) -> PipelineIdentity:
     return PipelineIdentity(*(_hash(shape, has_sizes=has_sizes) for has_sizes in (False, True)))
 
 
+def size_text(shape: PipelineShape) -> str:
+    """The sizes of a pipeline's outputs, such as '1280x720x3', for people."""
+    outputs = (["?" if extent is None else str(extent) for extent in f.extents] for f in shape.funcs if f.is_output)
+    return ", ".join("x".join(extents) or "scalar" for extents in outputs)
+
+
 def _hash(shape: PipelineShape, *, has_sizes: bool) -> str:
     told = [_VERSION, *(_func(func, has_sizes) for func in shape.funcs)]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()

@@ -6,15 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
-from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity, identity_of
+from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity, identity_of, size_text
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
 from halide_autotune.targets.errors import HistoryError, RunFolderError, os_error_as
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.values.checks import one_line
 from halide_autotune.targets.values.records import Source, plain, record
 
 _FILE = "history.json"
@@ -27,11 +29,12 @@ class KnownPipeline:
     """A pipeline of a run.
 
     Attributes:
-        identity: at the run's sizes.
+        identity, size: at the run's sizes.
         schedules: what earlier runs found for it; tried first.
     """
 
     identity: PipelineIdentity
+    size: Annotated[str, one_line]
     schedules: tuple[KnownSchedule, ...] = ()
 
 
@@ -71,7 +74,7 @@ class KnownSchedules:
         """What to try first for an argument set's pipeline, the most promising first."""
         if task_index not in self._pipelines:
             identity = identity_of(shape)
-            self._pipelines[task_index] = KnownPipeline(identity, self._asked(identity))
+            self._pipelines[task_index] = KnownPipeline(identity, size_text(shape), self._asked(identity))
             self._keep()
         return self._pipelines[task_index].schedules
 

@@ -57,11 +57,11 @@ def _print(places: list[PlaceSummary]) -> None:
     for line in clock_lines(place.clock for place in places):
         console.print(line)
     numbers = ("schedules", "fastest")
-    table = plain_table("pipeline", "known as", "Halide target", "device", *numbers, "newest", numbers=numbers)
+    table = plain_table("pipeline", "size", "Halide target", "device", *numbers, "newest", numbers=numbers)
     for place in places:
         table.add_row(
             place.pipeline,
-            place.at_its_size[:8],
+            place.size,
             _short_target(place.halide_target),
             place.device,
             str(place.schedules),

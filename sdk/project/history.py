@@ -55,6 +55,7 @@ def schedules_of(run: RecordedRun) -> Iterator[KnownSchedule]:
                 at_any_size=identity.at_any_size,
                 at_its_size=identity.at_its_size,
                 pipeline=tasks[candidate.task_index].generator_name,
+                size=pipelines[candidate.task_index].size,
                 halide_target=run.record.spec.profile.halide_target,
                 device=", ".join(made_with.devices),
                 clock=made_with.clock,

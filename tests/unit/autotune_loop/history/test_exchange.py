@@ -39,9 +39,9 @@ def lines(*found: object) -> bytes:
 
 FORM = {"format": "halide-autotune-history", "version": 1}
 GOOD = {
-    "at_any_size": "0" * 64, "at_its_size": "1" * 64, "pipeline": "blur", "halide_target": "x86-64-linux",
-    "device": "d", "clock": "wall", "time_ms": 1.0, "found_by": "sketches", "halide_version": "21.0.0",
-    "at_unix_s": 1.0, "schedule": "{}",
+    "at_any_size": "0" * 64, "at_its_size": "1" * 64, "pipeline": "blur", "size": "64x48",
+    "halide_target": "x86-64-linux", "device": "d", "clock": "wall", "time_ms": 1.0, "found_by": "sketches",
+    "halide_version": "21.0.0", "at_unix_s": 1.0, "schedule": "{}",
 }  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def test_the_best_are_told_and_kept(history: History, tmp_path: Path) -> None:
     (notice,) = heard
     assert isinstance(notice, Notice) and "The 4 best schedules of earlier runs" in notice.text
     kept = known_pipelines(tmp_path / "run")
+    assert kept[0].size == "1536x1024"
     assert kept[0].identity == IDENTITY and kept[0].schedules == schedules.of(0, SHAPE) and kept[1].schedules == ()
 
 
