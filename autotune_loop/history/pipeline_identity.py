@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -31,20 +32,25 @@ class PipelineIdentity:
     at_its_size: Annotated[str, sha256_text]
 
 
-def identity_of(shape: PipelineShape) -> PipelineIdentity:
-    """The identity of a pipeline at its estimates."""
-    return PipelineIdentity(*(_hash(shape, has_sizes=has_sizes) for has_sizes in (False, True)))
+def identity_of(shape: PipelineShape, further_sizes: Sequence[str] = ()) -> PipelineIdentity:
+    """The identity of a pipeline at its estimates.
+
+    Args:
+        further_sizes: at which it is timed, too.
+    """
+    funcs, at_its_size = ([_func(func, has_sizes) for func in shape.funcs] for has_sizes in (False, True))
+    return PipelineIdentity(_hash(funcs), _hash([*at_its_size, *further_sizes]))
 
 
-def size_text(shape: PipelineShape) -> str:
+def size_text(shape: PipelineShape, further_sizes: Sequence[str] = ()) -> str:
     """The sizes of a pipeline's outputs, such as '1280x720x3', for people."""
     outputs = (["?" if extent is None else str(extent) for extent in f.extents] for f in shape.funcs if f.is_output)
-    return ", ".join("x".join(extents) or "scalar" for extents in outputs)
+    text = ", ".join("x".join(extents) or "scalar" for extents in outputs)
+    return f"{text} and {len(further_sizes)} more" if further_sizes else text
 
 
-def _hash(shape: PipelineShape, *, has_sizes: bool) -> str:
-    told = [_VERSION, *(_func(func, has_sizes) for func in shape.funcs)]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+def _hash(told: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps([_VERSION, *told]).encode()).hexdigest()
 
 
 def _func(func: FuncShape, has_sizes: bool) -> list[object]:

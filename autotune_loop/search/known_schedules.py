@@ -68,13 +68,15 @@ class KnownSchedules:
         self._file, self._listen = run.folder / _FILE, listen
         self._history = None if run.history is None else History(run.history)
         self._place = (run.spec.profile.halide_target, run.device_names, run.clock.value)
+        self._further_sizes = run.options.inputs.also_sizes
         self._pipelines = known_pipelines(run.folder)
 
     def of(self, task_index: int, shape: PipelineShape) -> tuple[KnownSchedule, ...]:
         """What to try first for an argument set's pipeline, the most promising first."""
         if task_index not in self._pipelines:
-            identity = identity_of(shape)
-            self._pipelines[task_index] = KnownPipeline(identity, size_text(shape), self._asked(identity))
+            identity = identity_of(shape, self._further_sizes)
+            size = size_text(shape, self._further_sizes)
+            self._pipelines[task_index] = KnownPipeline(identity, size, self._asked(identity))
             self._keep()
         return self._pipelines[task_index].schedules
 

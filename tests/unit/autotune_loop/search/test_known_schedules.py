@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.pipeline_identity import identity_of
 from halide_autotune.autotune_loop.search.known_schedules import KnownSchedules, known_pipelines
+from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.devices.device import Clock
 from halide_autotune.targets.errors import RunFolderError
 from tests.drafted_pipelines import recorded
@@ -30,7 +32,7 @@ def history(tmp_path: Path) -> History:
     return made
 
 
-def asked(folder: Path, history: History | None) -> tuple[KnownSchedules, list[Event]]:
+def asked(folder: Path, history: History | None, also_sizes: Sequence[str] = ()) -> tuple[KnownSchedules, list[Event]]:
     heard: list[Event] = []
     folder.mkdir(exist_ok=True)
     profile = SimpleNamespace(halide_target=PLACE[0])
@@ -38,6 +40,7 @@ def asked(folder: Path, history: History | None) -> tuple[KnownSchedules, list[E
         folder=folder,
         history=None if history is None else history.file,
         spec=SimpleNamespace(profile=profile),
+        options=RunOptions.of(also_sizes=also_sizes),
         device_names=PLACE[1],
         clock=Clock.WALL,
     )
@@ -66,6 +69,15 @@ def test_schedules_of_other_sizes_are_told(tmp_path: Path) -> None:
     told = [event.text for event in (*heard, *heard_again) if isinstance(event, Notice)]
     assert "The best schedule of earlier runs of this pipeline at other sizes will be tried" in told[0]
     assert "The 2 best schedules of earlier runs of this pipeline, 1 of them at other sizes, will" in told[1]
+
+
+def test_a_mean_over_several_sizes_is_no_time_at_one(history: History, tmp_path: Path) -> None:
+    schedules, heard = asked(tmp_path / "run", history, ["input=64x64"])
+    assert len(schedules.of(0, SHAPE)) == 4
+    (notice,) = heard
+    assert isinstance(notice, Notice) and "at other sizes" in notice.text
+    (kept,) = known_pipelines(tmp_path / "run").values()
+    assert kept.size == "1536x1024 and 1 more" and kept.identity.at_any_size == IDENTITY.at_any_size
 
 
 def test_a_resumed_run_has_what_it_had(history: History, tmp_path: Path) -> None:
