@@ -14,9 +14,9 @@ PLACE = (TARGET, "pi5", "wall")
 
 _FIRST = KnownSchedule(
     at_any_size=PIPELINE.at_any_size,
-    at_its_size=PIPELINE.at_its_size,
+    as_timed=PIPELINE.as_timed,
     pipeline="harris",
-    size="640x480",
+    conditions="640x480, 4 threads",
     halide_target=TARGET,
     device="pi5",
     clock="wall",
@@ -26,6 +26,9 @@ _FIRST = KnownSchedule(
     at_unix_s=1_000.0,
     schedule="{}",
 )
+# A schedule of any pipeline.
+INLINED = """{"function_name": "schedule", "provenance": null, "funcs": [], "parameters": [], "variables": [],
+"stages": []}"""
 
 
 def known(time_ms: float, schedule: str = "", **changed: object) -> KnownSchedule:

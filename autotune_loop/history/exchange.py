@@ -5,26 +5,30 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
-from halide_autotune.targets.errors import HistoryError, os_error_as
+from halide_autotune.autotune_loop.schedule.as_json import parse_json
+from halide_autotune.targets.errors import GeneratorError, HistoryError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 from halide_autotune.targets.values.records import Source, plain, record
 
 _FORM = {"format": "halide-autotune-history", "version": 1}
-_LONGEST_LINE_BYTES = 2**24
-_DIGITS = 12
+_LONGEST_LINE_BYTES, _LARGEST_BYTES = 2**24, 2**30
+_DAY_S = 86_400
+_OTHER_NAME = re.compile("device-[0-9a-f]{12}")
 
 
 def export_schedules(schedules: Iterable[KnownSchedule], file: Path, salt: str) -> int:
     """Write schedules to a file, compressed; returns how many.
 
-    Devices get other names, the same ones for the same salt, so that their times stay apart where files are merged.
-    What a user has named stays in it: generators, Funcs and variables.
+    Devices get other names, the same ones for the same salt, so that their times stay apart where files are merged;
+    of moments only the day stays. What a user has named is in it: generators, Funcs, variables, inputs, and techniques
+    of packages.
 
     Args:
         salt: known to nobody else.
@@ -33,7 +37,9 @@ def export_schedules(schedules: Iterable[KnownSchedule], file: Path, salt: str) 
         HistoryError: the file cannot be written.
     """
     lines = [json.dumps(_FORM)]
-    lines += (json.dumps(plain(replace(one, device=_other_name(one.device, salt)))) for one in schedules)
+    for one in schedules:
+        day_s = one.at_unix_s // _DAY_S * _DAY_S
+        lines.append(json.dumps(plain(replace(one, device=_other_name(one.device, salt), at_unix_s=day_s))))
     with os_error_as(HistoryError, f"{file} cannot be written"):
         write_atomically(file, gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
     return len(lines) - 1
@@ -45,28 +51,37 @@ def read_exported(file: Path) -> Iterator[KnownSchedule]:
     Raises:
         HistoryError: the file cannot be read, or is none of these.
     """
-    source = Source(file, HistoryError, next_step="Ask for a new copy: `sdk history export` writes it.")
+    next_step = "Ask for a new copy: `sdk history export` writes it."
+    lines = _lines(file, Source(file, HistoryError, next_step))
+    if (first := next(lines, None)) is None or Source(file, HistoryError, next_step).json(first) != _FORM:
+        raise HistoryError(f"{file} is not an exported history of this version.", next_step=next_step)
     check = record(KnownSchedule, passes_unknown=True)
-    for number, line in enumerate(_lines(file, source), 1):
-        found = source.json(line)
-        if number == 1:
-            if found != _FORM:
-                raise source.refuse("the first line is not that of an exported history of this version.")
-            continue
-        yield Source(f"{file}, line {number}", HistoryError, source.next_step).check(check, found)
+    for number, line in enumerate(lines, 2):
+        source = Source(f"{file}, line {number}", HistoryError, next_step)
+        found = source.check(check, source.json(line))
+        try:
+            parse_json(found.schedule.encode().decode())
+        except (GeneratorError, UnicodeEncodeError) as error:
+            raise source.refuse(f"its schedule is damaged ({error}).") from error
+        yield found
 
 
 def _lines(file: Path, source: Source) -> Iterator[str]:
+    size_bytes = 0
     with os_error_as(HistoryError, f"{file} cannot be read"):
         try:
             with gzip.open(file, "rb") as opened:
                 while line := opened.readline(_LONGEST_LINE_BYTES):
-                    if not line.endswith(b"\n"):
-                        raise source.refuse("the file ends within a line, or has one that is too long.")
+                    size_bytes += len(line)
+                    if not line.endswith(b"\n") or size_bytes > _LARGEST_BYTES:
+                        raise source.refuse("the file ends within a line, or is too large.")
                     yield line.decode()
         except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
             raise source.refuse(f"not an exported history ({error}).") from error
 
 
 def _other_name(device: str, salt: str) -> str:
-    return f"device-{hashlib.sha256(f'{salt}/{device}'.encode()).hexdigest()[:_DIGITS]}"
+    """What was merged has another name already."""
+    if _OTHER_NAME.fullmatch(device):
+        return device
+    return f"device-{hashlib.sha256(f'{salt}/{device}'.encode()).hexdigest()[:12]}"

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
 from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity, sha256_text
-from halide_autotune.targets.values.checks import above_zero, one_line
+from halide_autotune.targets.values.checks import above_zero, number, one_line
+
+_LATEST_UNIX_S = 2**33
+_LONGEST_DEVICES_CHARACTERS = 500
+_LONGEST_CONDITIONS_CHARACTERS = 500
 
 
 @dataclass(frozen=True)
 class KnownSchedule:
     """A schedule and its time.
 
-    Times are compared only within a pipeline at one size, a Halide target, a device and a clock.
+    Times are compared only within a pipeline as it was timed, a Halide target, a device and a clock.
 
     Attributes:
-        at_any_size, at_its_size: the pipeline's identity.
+        at_any_size, as_timed: the pipeline's identity.
         pipeline: the name of its generator.
-        size: of its outputs, for people.
+        conditions: its outputs' sizes and the threads, for people.
         halide_target: that it was compiled for.
-        device: the user's name of the device; `exchange` replaces it in what is exported.
+        device: the user's name of the device, or of several; `exchange` replaces it in what is exported.
         clock: what the time was measured with.
         time_ms: on the scale of its run.
         found_by: the technique.
@@ -32,16 +37,16 @@ class KnownSchedule:
     """
 
     at_any_size: Annotated[str, sha256_text]
-    at_its_size: Annotated[str, sha256_text]
+    as_timed: Annotated[str, sha256_text]
     pipeline: Annotated[str, one_line]
-    size: Annotated[str, one_line]
+    conditions: Annotated[str, one_line]
     halide_target: Annotated[str, one_line]
     device: Annotated[str, one_line]
     clock: Annotated[str, one_line]
     time_ms: Annotated[float, above_zero()]
     found_by: Annotated[str, one_line]
     halide_version: Annotated[str, one_line]
-    at_unix_s: float
+    at_unix_s: Annotated[float, number(0, _LATEST_UNIX_S)]
     schedule: str
 
     @cached_property
@@ -52,9 +57,25 @@ class KnownSchedule:
     @property
     def identity(self) -> PipelineIdentity:
         """Its pipeline's."""
-        return PipelineIdentity(self.at_any_size, self.at_its_size)
+        return PipelineIdentity(self.at_any_size, self.as_timed)
 
     @property
     def place(self) -> tuple[str, str, str]:
         """Where its time is from; times of different places are not compared."""
         return self.halide_target, self.device, self.clock
+
+
+def place_of(halide_target: str, devices: Iterable[str], clock: str) -> tuple[str, str, str]:
+    """The place of a run's times: of several devices, in whatever order they were named."""
+    names = sorted(devices)
+    text = ", ".join(names)
+    if len(text) > _LONGEST_DEVICES_CHARACTERS:
+        text = f"{len(names)} devices ({hashlib.sha256(text.encode()).hexdigest()[:12]})"
+    return halide_target, text, clock
+
+
+def conditions_text(size: str, further_sizes: int, threads: int) -> str:
+    """'1280x720x3 and 1 more, 2 threads', for people."""
+    more = f" and {further_sizes} more" if further_sizes else ""
+    of_threads = "1 thread" if threads == 1 else f"{threads} threads"
+    return f"{size[:_LONGEST_CONDITIONS_CHARACTERS]}{more}, {of_threads}"

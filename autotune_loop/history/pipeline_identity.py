@@ -18,35 +18,34 @@ sha256_text = matching("[0-9a-f]{64}", "a SHA-256 as 64 hexadecimal digits")
 
 @dataclass(frozen=True)
 class PipelineIdentity:
-    """What schedules of a pipeline depend on, hashed: its Funcs, their loops and reads, and their sizes.
+    """What schedules of a pipeline depend on, hashed: its Funcs, their loops and reads.
 
     Constants, operators and paths are not in it: a pipeline that adds where another subtracts has the same schedules,
     and their times are measured again. Nor is the target, which a history tells by itself.
 
     Attributes:
         at_any_size: equal for a pipeline at all of its sizes.
-        at_its_size: equal for equal sizes, too.
+        as_timed: equal where times can be compared: for equal sizes, and equal conditions.
     """
 
     at_any_size: Annotated[str, sha256_text]
-    at_its_size: Annotated[str, sha256_text]
+    as_timed: Annotated[str, sha256_text]
 
 
-def identity_of(shape: PipelineShape, further_sizes: Sequence[str] = ()) -> PipelineIdentity:
+def identity_of(shape: PipelineShape, conditions: Sequence[str] = ()) -> PipelineIdentity:
     """The identity of a pipeline at its estimates.
 
     Args:
-        further_sizes: at which it is timed, too.
+        conditions: that make other times: further sizes, how many threads, what a clock counts.
     """
-    funcs, at_its_size = ([_func(func, has_sizes) for func in shape.funcs] for has_sizes in (False, True))
-    return PipelineIdentity(_hash(funcs), _hash([*at_its_size, *further_sizes]))
+    funcs, with_sizes = ([_func(func, has_sizes) for func in shape.funcs] for has_sizes in (False, True))
+    return PipelineIdentity(_hash(funcs), _hash([*with_sizes, *conditions]))
 
 
-def size_text(shape: PipelineShape, further_sizes: Sequence[str] = ()) -> str:
+def size_text(shape: PipelineShape) -> str:
     """The sizes of a pipeline's outputs, such as '1280x720x3', for people."""
     outputs = (["?" if extent is None else str(extent) for extent in f.extents] for f in shape.funcs if f.is_output)
-    text = ", ".join("x".join(extents) or "scalar" for extents in outputs)
-    return f"{text} and {len(further_sizes)} more" if further_sizes else text
+    return ", ".join("x".join(extents) or "scalar" for extents in outputs)
 
 
 def _hash(told: Sequence[object]) -> str:

@@ -74,7 +74,7 @@ class Rounds:
         self._newest_round = 0
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
-        known = KnownSchedules(self.prepared, self.listen)
+        known = KnownSchedules(self.store, self.prepared.history, self.listen)
         self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen, known.of)
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
         shared = (self.executor, self.store, self.context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
 import statistics
@@ -52,6 +53,8 @@ from halide_autotune.targets.schedule.header import read_schedule
 _FOUND: Mapping[tuple[str, ...], Origin] = {
     (origin.value,): origin for origin in (Origin.INCUMBENT, Origin.OWN_SCHEDULE, Origin.HISTORY)
 }
+# So many are tried of what earlier runs found: a small part of the first batch, if they turn out to be of no use.
+_MOST_KNOWN = 4
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
 # made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
 _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
@@ -114,6 +117,7 @@ class ScheduleProposals:
     _hashes: dict[str, str] = field(default_factory=dict)
     _faulty: set[str] = field(default_factory=set)
     _without_search: set[int] = field(default_factory=set)
+    _known: dict[int, list[Draft]] = field(default_factory=dict)
     _left: dict[int, list[Candidate]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -279,7 +283,7 @@ class ScheduleProposals:
             failed_moves=failed,
             cores=self.context.parallelism,
             in_use=self._in_use(names, task_index),
-            known=self._known_drafts(names, task_index),
+            known=self._known_drafts(names, task_index) if self._starts_from_known(task_index) else (),
             busy=self._busy(names, timed),
         )
 
@@ -290,17 +294,26 @@ class ScheduleProposals:
                 return InUse(origin, draft)
         return None
 
+    def _starts_from_known(self, task_index: int) -> bool:
+        """Whether a technique asks for it; what a package's does is not known."""
+        asking_nothing: set[str] = {*TechniqueName} - {TechniqueName.SKETCHES, TechniqueName.EVOLUTION}
+        return not {*self.techniques(task_index)} <= asking_nothing
+
     def _known_drafts(self, names: PipelineNames, task_index: int) -> list[Draft]:
-        """What the history has; what this version cannot apply any more is left out."""
-        drafts = []
-        for one in self.known(task_index, names.shape):
-            if one.sha256 not in self._drafts:
-                try:
-                    self._drafts[one.sha256] = draft_of(parse_json(one.schedule), names)
-                except (GeneratorError, KeyError):
-                    self._drafts[one.sha256] = None
-            drafts.append(self._drafts[one.sha256])
-        return [draft for draft in drafts if draft is not None]
+        """The best of earlier runs, each once; what cannot be applied to this pipeline any more is left out."""
+        if task_index not in self._known:
+            drafts: dict[str, Draft] = {}
+            for one in self.known(task_index, names.shape):
+                # Anybody may have written it.
+                with contextlib.suppress(Exception):
+                    draft = draft_of(parse_json(one.schedule), names)
+                    drafts.setdefault(self._sha256(draft, task_index), draft)
+            self._known[task_index] = [*drafts.values()][:_MOST_KNOWN]
+            if self._known[task_index]:
+                count = len(self._known[task_index])
+                which = "the best schedule" if count == 1 else f"the {count} best schedules"
+                self.listen(Notice(f"This run starts from {which} of earlier ones too; --no-history starts without."))
+        return self._known[task_index]
 
     def _busy(self, names: PipelineNames, timed: Sequence[TimedSchedule]) -> dict[str, float]:
         """Where the time of the fastest schedule goes that was looked into: shares of the pipeline's Funcs."""

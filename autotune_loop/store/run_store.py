@@ -55,6 +55,7 @@ class RunStore:
 
     def __init__(self, folder: Path, record: RunRecord, *, resume: bool) -> None:
         self.folder = folder.resolve()
+        self.record = record
         self._autoscheduler = record.spec.profile.autoscheduler.name
         self._name = sample_file_name(record.spec.tasks)
         self._names = published_names(record.spec.tasks)

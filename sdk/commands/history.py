@@ -57,11 +57,11 @@ def _print(places: list[PlaceSummary]) -> None:
     for line in clock_lines(place.clock for place in places):
         console.print(line)
     numbers = ("schedules", "fastest")
-    table = plain_table("pipeline", "size", "Halide target", "device", *numbers, "newest", numbers=numbers)
+    table = plain_table("pipeline", "timed at", "Halide target", "device", *numbers, "newest", numbers=numbers)
     for place in places:
         table.add_row(
             place.pipeline,
-            place.size,
+            place.conditions,
             _short_target(place.halide_target),
             place.device,
             str(place.schedules),
@@ -122,12 +122,14 @@ def export(
     known = open_history(read_settings())
     schedules = known.schedules(pipeline)
     if not schedules:
-        raise UsageError("Nothing is known of that pipeline." if pipeline else "Nothing is known yet.")
+        what = "yet" if pipeline is None else f"of a generator called {pipeline!r}"
+        raise UsageError(f"Nothing is known {what}.", next_step="`sdk history` lists what is.")
     count = export_schedules(schedules, output, known.salt())
     if as_json or context.obj:
         print_json({"file": str(output), "schedules": count})
     else:
-        typer.echo(f"{output}: {count_text(count, 'schedule')}, with the names of generators, Funcs and variables.")
+        names = "with the names of generators, Funcs, variables and inputs"
+        typer.echo(f"{output}: {count_text(count, 'schedule')}, {names}.")
 
 
 @group.command()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import found_by
 from halide_autotune.autotune_loop.history.history import History
-from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule, place_of
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from halide_autotune.autotune_loop.report.schedule_table import header_text
 from halide_autotune.autotune_loop.schedule.as_json import print_json
@@ -18,6 +19,7 @@ from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import GeneratorError, UsageError
 
 _FILE = "history.sqlite3"
+_FUNCTION = "schedule"
 
 
 def open_history(settings: Settings) -> History:
@@ -44,24 +46,27 @@ def keep_run(folder: Path, history: History) -> int:
 
 def schedules_of(run: RecordedRun) -> Iterator[KnownSchedule]:
     """What a run has timed and can be applied again."""
-    made_with, tasks, pipelines = run.record.made_with, run.record.spec.tasks, known_pipelines(run.folder)
+    made_with, spec, pipelines = run.record.made_with, run.record.spec, known_pipelines(run.folder)
+    halide_target, device, clock = place_of(spec.profile.halide_target, made_with.devices, made_with.clock)
     for sample in run.samples:
         candidate = sample.candidate
-        if candidate.task_index not in pipelines or candidate.is_parameter_set:
+        pipeline = pipelines.get(candidate.task_index)
+        if pipeline is None or candidate.is_parameter_set:
             continue
-        identity = pipelines[candidate.task_index].identity
         with contextlib.suppress(GeneratorError):  # a header that is gone, or that only Halide can read
+            schedule = parse_schedule(header_text(run, sample))
             yield KnownSchedule(
-                at_any_size=identity.at_any_size,
-                at_its_size=identity.at_its_size,
-                pipeline=tasks[candidate.task_index].generator_name,
-                size=pipelines[candidate.task_index].size,
-                halide_target=run.record.spec.profile.halide_target,
-                device=", ".join(made_with.devices),
-                clock=made_with.clock,
+                at_any_size=pipeline.identity.at_any_size,
+                as_timed=pipeline.identity.as_timed,
+                pipeline=spec.tasks[candidate.task_index].generator_name,
+                conditions=pipeline.conditions,
+                halide_target=halide_target,
+                device=device,
+                clock=clock,
                 time_ms=sample.median_ms,
                 found_by=found_by(candidate.point),
                 halide_version=made_with.halide_version,
                 at_unix_s=sample.at_unix_s,
-                schedule=print_json(parse_schedule(header_text(run, sample))),
+                # Neither what a function is called nor what searched for it makes another schedule.
+                schedule=print_json(replace(schedule, function_name=_FUNCTION, provenance=None)),
             )

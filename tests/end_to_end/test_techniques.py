@@ -183,7 +183,7 @@ def test_a_run_of_an_equal_pipeline_starts_from_what_earlier_ones_found(
     again = tune(
         str(copied), rounds=1, run_folder=tmp_path / "run", settings=mine, no_history=False, listen=listen, **ASKED
     )
-    assert any("best schedules of earlier runs" in text for text in told)
+    assert any("starts from the 4 best schedules of earlier ones" in text for text in told)
     found = rows(
         again.run_folder,
         "SELECT m.median_ms FROM candidates c JOIN measurements m ON m.symbol = c.symbol"

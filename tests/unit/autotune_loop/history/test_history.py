@@ -38,7 +38,7 @@ def test_an_empty_history_makes_no_file(history: History) -> None:
 def test_the_fastest_of_a_pipeline_come_first(history: History) -> None:
     assert history.add([known(3.0), known(1.0), known(2.0), known(0.5, at_any_size="0" * 64)]) == 4
     assert times_ms(history) == [1.0, 2.0, 3.0] and times_ms(history, count=2) == [1.0, 2.0]
-    assert history.best(PipelineIdentity("1" * 64, PIPELINE.at_its_size), PLACE, 4) == []
+    assert history.best(PipelineIdentity("1" * 64, PIPELINE.as_timed), PLACE, 4) == []
     assert history.best(PIPELINE, PLACE, 1) == [known(1.0)]
 
 
@@ -56,9 +56,9 @@ def test_places_have_turns_and_this_one_the_first(history: History) -> None:
     assert times_ms(history, place=("arm-64-linux", "other", "wall")) == [0.1, 5.0, 0.3, 0.2, 6.0, 7.0]
 
 
-def test_other_sizes_come_last(history: History) -> None:
-    """A small picture's schedule is fast for the small picture."""
-    other = {"at_its_size": "0" * 64}
+def test_what_was_timed_otherwise_comes_last(history: History) -> None:
+    """A small picture's schedule is fast for the small picture, and one of many threads for many threads."""
+    other = {"as_timed": "0" * 64}
     history.add([known(0.1, **other), known(0.2, **other), known(5.0), known(6.0, device="pi4")])
     assert times_ms(history) == [5.0, 6.0, 0.1, 0.2] and times_ms(history, count=3) == [5.0, 6.0, 0.1]
 
@@ -75,7 +75,7 @@ def test_the_newest_time_of_a_schedule_counts(history: History) -> None:
 
 
 def test_what_is_known_is_told_by_pipeline_and_place(history: History) -> None:
-    blur = known(4.0, pipeline="blur", at_any_size="2" * 64, at_its_size="3" * 64)
+    blur = known(4.0, pipeline="blur", at_any_size="2" * 64, as_timed="3" * 64)
     history.add([known(2.0), known(1.0, at_unix_s=2_000.0), known(3.0, device="pi4"), blur])
     told = [(one.pipeline, one.device, one.schedules, one.best_ms, one.newest_unix_s) for one in history.summary()]
     assert told == [
@@ -100,6 +100,41 @@ def test_pruning_keeps_the_fastest_of_each_place(history: History, asked: dict[s
     history.add([known(2.0), known(1.0, at_unix_s=2_000.0), known(3.0, device="pi4")])
     assert history.prune(**asked) == 3 - len(left)  # type: ignore[arg-type]
     assert sorted(one.time_ms for one in history.schedules()) == left
+
+
+def test_pruning_a_pipeline_compares_it_with_itself(history: History) -> None:
+    """One that was copied under another name has the same identity."""
+    history.add([known(1.0, pipeline="copied"), known(2.0), known(3.0)])
+    assert history.prune(keep=1, pipeline="harris") == 1
+    assert [one.time_ms for one in history.schedules("harris")] == [2.0]
+    assert [(one.pipeline, one.schedules) for one in history.summary()] == [("copied", 1), ("harris", 1)]
+
+
+def test_what_is_there_is_read_where_nothing_may_be_written(history: History) -> None:
+    history.add([known(1.0)])
+    history.file.parent.chmod(0o500)
+    history.file.chmod(0o400)
+    try:
+        assert times_ms(history) == [1.0] and len(history.summary()) == 1
+    finally:
+        history.file.parent.chmod(0o700)
+
+
+def test_reading_waits_for_no_writer_that_has_begun(history: History) -> None:
+    history.add([known(1.0)])
+    writer = sqlite3.connect(history.file, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        assert times_ms(history) == [1.0]
+    finally:
+        writer.close()
+
+
+def test_an_empty_file_has_nothing_in_it(history: History) -> None:
+    history.file.parent.mkdir()
+    history.file.touch()
+    assert (times_ms(history), history.summary(), history.schedules()) == ([], [], [])
+    assert history.add([known(1.0)]) == 1
 
 
 _ADDING = """
@@ -170,7 +205,7 @@ def test_a_newer_history_is_left_alone(history: History) -> None:
 
 def test_a_history_that_others_hold_is_told(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     history.add([known(1.0)])
-    monkeypatch.setattr(history_module, "_LOCKED_S", 0.01)
+    monkeypatch.setattr(history_module, "_PATIENCE_S", 0.01)
     holder = sqlite3.connect(history.file, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     try:

@@ -25,7 +25,7 @@ def without_a_read() -> PipelineShape:
 def test_pipelines_differ_by_names_and_reads() -> None:
     several = [SHAPE, changed(name="other"), without_a_read(), recorded("separable_filter").shape]
     assert len({identity_of(shape).at_any_size for shape in several}) == len(several)
-    assert len({identity_of(shape).at_its_size for shape in several}) == len(several)
+    assert len({identity_of(shape).as_timed for shape in several}) == len(several)
 
 
 def test_sizes_make_no_other_pipeline() -> None:
@@ -33,10 +33,15 @@ def test_sizes_make_no_other_pipeline() -> None:
     first, *loops = last.loops
     larger = replace(last, loops=(replace(first, extent=17), *loops))
     other = identity_of(changed(extents=(17, 17), stages=(*stages, larger)))
-    assert other.at_any_size == identity_of(SHAPE).at_any_size and other.at_its_size != identity_of(SHAPE).at_its_size
+    assert other.at_any_size == identity_of(SHAPE).at_any_size and other.as_timed != identity_of(SHAPE).as_timed
     # The radius of a blur is no size of a picture.
     fixed = (replace(last, loops=(replace(first, extent=extent, is_constant=True), *loops)) for extent in (3, 5))
     assert len({identity_of(changed(stages=(*stages, each))).at_any_size for each in fixed}) == 2
+
+
+def test_times_of_other_conditions_are_kept_apart() -> None:
+    several = [identity_of(SHAPE, conditions) for conditions in ((), ("2 threads",), ("4 threads",))]
+    assert len({one.as_timed for one in several}) == 3 and len({one.at_any_size for one in several}) == 1
 
 
 def test_constants_and_targets_make_no_other_pipeline() -> None:
@@ -48,4 +53,4 @@ def test_constants_and_targets_make_no_other_pipeline() -> None:
 def test_the_hash_stays_from_version_to_version() -> None:
     """Whoever changes it loses everybody's history: then `_VERSION` is to be raised, and this line."""
     known = identity_of(SHAPE)
-    assert (known.at_any_size[:8], known.at_its_size[:8]) == ("73793232", "685d91ee")
+    assert (known.at_any_size[:8], known.as_timed[:8]) == ("73793232", "685d91ee")

@@ -19,17 +19,19 @@ from halide_autotune.autotune_loop.candidate import (
     technique_of,
 )
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
-from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.events import Notice, SampleFailed
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.search import schedule_proposals
 from halide_autotune.autotune_loop.search.batch_builder import mix
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 from halide_autotune.autotune_loop.technique_name import TechniqueName
-from tests.drafted_pipelines import header_drafts, recorded
+from tests.drafted_pipelines import header_drafts, recorded, starting_drafts
 from tests.known_schedules import known as known_schedule
 from tests.proposal_setting import NAME, WORK, Make, known, points, sampled
 
@@ -135,6 +137,31 @@ def test_what_earlier_runs_found_comes_before_sketches(make: Make) -> None:
     # Evolution starts from them, too, before anything is timed.
     children = run.proposals.propose(BatchInProgress(0, 1), EVOLUTION, [], set(), 3, 0)
     assert len(children) == 3
+
+
+def test_no_schedule_of_a_stranger_ends_a_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was merged may hold anything that can be parsed."""
+
+    def failing(*arguments: object) -> Draft:
+        raise ValueError("'y' is not in list")
+
+    monkeypatch.setattr(schedule_proposals, "draft_of", failing)
+    text = print_json(schedule_of(header_drafts(NAME)[0], recorded(NAME), NAME))
+    run = make(known=[known_schedule(1.0, text)])
+    assert run.proposals._population(0, []) is not None and run.heard == []
+
+
+def test_what_earlier_runs_found_is_told_where_it_is_tried(make: Make) -> None:
+    texts = [print_json(schedule_of(draft, recorded(NAME), NAME)) for draft in starting_drafts(NAME)[:6]]
+    schedules = [known_schedule(float(number), text) for number, text in enumerate([*texts, *texts], 1)]
+    for technique, count in (("sampling,sketches", 4), ("sampling,evolution", 4), ("sampling,pattern", 0)):
+        run = make(technique, known=schedules)
+        for _ in range(2):
+            population = run.proposals._population(0, [])
+            assert population is not None and len(population.known) == count
+        told = [event.text for event in run.heard if isinstance(event, Notice)]
+        sentence = "This run starts from the 4 best schedules of earlier ones too; --no-history starts without."
+        assert told == ([sentence] if count else [])
 
 
 def test_a_schedule_that_cannot_be_read_is_no_parent(make: Make) -> None:

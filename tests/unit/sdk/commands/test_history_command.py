@@ -11,7 +11,7 @@ import pytest
 from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.sdk.main import main
 from halide_autotune.targets.process.atomic_write import write_atomically
-from tests.known_schedules import PIPELINE, known
+from tests.known_schedules import INLINED, PIPELINE, known
 from tests.recorded_run_folder import write_run_folder
 
 
@@ -24,7 +24,8 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
 
 def describe(run: Path) -> None:
     """What a run that described its pipeline keeps."""
-    kept = {"version": 1, "pipelines": {"0": {"identity": asdict(PIPELINE), "size": "640x480", "schedules": []}}}
+    pipeline = {"task_index": 0, "identity": asdict(PIPELINE), "conditions": "640x480, 4 threads", "schedules": []}
+    kept = {"version": 1, "pipelines": [pipeline]}
     write_atomically(run / "history.json", json.dumps(kept).encode())
 
 
@@ -39,7 +40,7 @@ def test_runs_are_added_and_listed(history: History, tmp_path: Path, capsys: pyt
     assert json.loads(capsys.readouterr().out) == {"run": 0}, "they are known"
     assert main(["history"]) == 0
     said = capsys.readouterr().out
-    assert all(words in said for words in ("harris", "640x480", "arm-64", " ms", str(history.file)))
+    assert all(words in said for words in ("harris", "640x480, 4 threads", "arm-64", " ms", str(history.file)))
     assert main(["history", "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)["pipelines"]
     assert (told["pipeline"], told["schedules"], told["clock"]) == ("harris", 5, "wall")
@@ -56,7 +57,8 @@ def test_times_of_a_simulated_clock_say_so(history: History, capsys: pytest.Capt
 def test_what_is_exported_is_merged_elsewhere(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    history.add([known(1.0), known(2.0), known(3.0, pipeline="blur")])
+    texts = [INLINED.replace("[]", f"[{' ' * number}]") for number in range(3)]
+    history.add([known(1.0, texts[0]), known(2.0, texts[1]), known(3.0, texts[2], pipeline="blur")])
     assert main(["history", "export", "-o", "all.gz"]) == main(
         ["history", "export", "-o", "h.gz", "--pipeline", "harris"]
     )
@@ -85,7 +87,8 @@ def test_pruning(history: History, capsys: pytest.CaptureFixture[str]) -> None:
         (["prune"], 2, "Nothing says what to delete."),
         (["prune", "--keep", "0"], 2, "--keep"),
         (["prune", "--older-than", "soon"], 2, "'soon' is not a duration."),
-        (["export", "-o", "x.gz"], 2, "Nothing is known yet."),
+        (["export", "-o", "x.gz"], 2, "Nothing is known yet. `sdk history` lists what is."),
+        (["export", "-o", "x.gz", "--pipeline", "blur"], 2, "Nothing is known of a generator called 'blur'."),
         (["add", "nowhere"], 1, "is not a run folder"),
         (["add", "undescribed"], 2, "does not say what its pipelines compute"),
         (["merge", "missing.gz"], 1, "missing.gz cannot be read"),
