@@ -12,8 +12,6 @@ from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.targets.errors import SdkError, UsageError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
-# Shown until the run has its device and its folder, which takes seconds.
-STARTING = "starting: looking at the generator and the devices"
 # Shown when the user has asked the run to end.
 STOPPING = Notice("stopping; press Ctrl-C again to stop at once")
 # Command lines for a shell, by what they are for.
@@ -26,7 +24,7 @@ class Display(Protocol):
 
     def begin(self) -> None:
         """Show at once that the run starts, before what takes long; called once, before all else."""
-        return  # a display for programs inherits this
+        return  # logs and programs need no such thing, and inherit this
 
     def listen(self, event: Event) -> None:
         """Show one event; called from several threads."""

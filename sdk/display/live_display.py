@@ -17,7 +17,7 @@ from rich.live import Live
 
 from halide_autotune.autotune_loop.events import Event, Notice, RunStarted
 from halide_autotune.autotune_loop.run.result import TuneResult
-from halide_autotune.sdk.display.display import STARTING, STOPPING, Display, FollowUp
+from halide_autotune.sdk.display.display import STOPPING, Display, FollowUp
 from halide_autotune.sdk.display.live_view import live_view
 from halide_autotune.sdk.display.run_progress import RunProgress
 from halide_autotune.sdk.display.summary import print_summary
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from halide_autotune.autotune_loop.candidate import Measured
 
 
+# Shown until the run has its device and its folder, which takes seconds.
+_STARTING = "starting: looking at the generator and the devices"
 # Drawing takes a few milliseconds of a core that may be timing a schedule, so it is rare.
 _FRAMES_PER_SECOND = 2
 
@@ -54,7 +56,7 @@ class LiveDisplay(Display):
 
     def begin(self) -> None:
         """See `Display.begin`."""
-        self._console.print(STARTING, style="dim")
+        self._console.print(_STARTING, style="dim")
 
     def listen(self, event: Event) -> None:
         """See `Display.listen`."""

@@ -8,7 +8,7 @@ import time
 
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.run.result import TuneResult
-from halide_autotune.sdk.display.display import STARTING, STOPPING, Display, FollowUp
+from halide_autotune.sdk.display.display import STOPPING, Display, FollowUp
 from halide_autotune.sdk.display.event_lines import event_lines
 from halide_autotune.sdk.display.quantities import duration_text
 from halide_autotune.sdk.display.run_progress import RunProgress
@@ -31,11 +31,6 @@ class PlainDisplay(Display):
         self._verbose = verbose
         self._lock = threading.Lock()
         self._progress = RunProgress(time.monotonic)
-
-    def begin(self) -> None:
-        """See `Display.begin`."""
-        if not self._quiet:
-            self._write([STARTING])
 
     def listen(self, event: Event) -> None:
         """See `Display.listen`."""

@@ -105,14 +105,12 @@ def test_argument_sets_are_named_where_there_are_several() -> None:
 
 def test_every_line_has_the_time_in_front(capsys: pytest.CaptureFixture[str]) -> None:
     display = PlainDisplay()
-    display.begin()
     for event in [*run_events(), Notice("one\ntwo")]:
         display.listen(event)
     display.listen(STOPPING)
     display.close()
     lines = capsys.readouterr().out.splitlines()
     assert all(re.fullmatch(r" +0 s  \S.*", line) for line in lines)
-    assert lines[0].endswith("starting: looking at the generator and the devices")
     assert lines[-1].endswith("stopping; press Ctrl-C again to stop at once")
     assert [line.split()[-1] for line in lines[-3:-1]] == ["one", "two"]
 
