@@ -283,7 +283,7 @@ class ScheduleProposals:
             failed_moves=failed,
             cores=self.context.parallelism,
             in_use=self._in_use(names, task_index),
-            known=self._known_drafts(names, task_index) if self._starts_from_known(task_index) else (),
+            known=self._known_drafts(names, task_index),
             busy=self._busy(names, timed),
         )
 
@@ -303,7 +303,10 @@ class ScheduleProposals:
         """The best of earlier runs, each once; what cannot be applied to this pipeline any more is left out."""
         if task_index not in self._known:
             drafts: dict[str, Draft] = {}
-            for one in self.known(task_index, names.shape):
+            found = self.known(
+                task_index, names.shape
+            )  # asked in any case: the run's folder keeps what the pipeline is
+            for one in found if self._starts_from_known(task_index) else ():
                 # Anybody may have written it.
                 with contextlib.suppress(Exception):
                     draft = draft_of(parse_json(one.schedule), names)
