@@ -52,8 +52,9 @@ def read_exported(file: Path) -> Iterator[KnownSchedule]:
         HistoryError: the file cannot be read, or is none of these.
     """
     next_step = "Ask for a new copy: `sdk history export` writes it."
-    lines = _lines(file, Source(file, HistoryError, next_step))
-    if (first := next(lines, None)) is None or Source(file, HistoryError, next_step).json(first) != _FORM:
+    whole = Source(file, HistoryError, next_step)
+    lines = _lines(file, whole)
+    if (first := next(lines, None)) is None or whole.json(first) != _FORM:
         raise HistoryError(f"{file} is not an exported history of this version.", next_step=next_step)
     check = record(KnownSchedule, passes_unknown=True)
     for number, line in enumerate(lines, 2):

@@ -149,12 +149,12 @@ class History:
         with self._changing() as connection:
             return str(connection.execute("SELECT salt FROM salts").fetchone()[0])
 
-    def prune(self, *, pipeline: str | None = None, keep: int = 2**62, since_unix_s: float = 0.0) -> int:
+    def prune(self, *, pipeline: str | None = None, keep: int | None = None, since_unix_s: float = 0.0) -> int:
         """Delete what is not worth its space; returns how many schedules that were.
 
         Args:
             pipeline: only of the pipelines of this name.
-            keep: so many of the fastest of each place stay.
+            keep: only so many of the fastest of each place stay; None keeps slow ones, too.
             since_unix_s: what was timed before goes.
         """
         if not os.path.isfile(self.file):

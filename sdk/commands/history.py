@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,7 +99,12 @@ def add(
         for run in runs:
             progress(f"reading {run}")
             added[str(run)] = keep_run(run, known)
-    if quiet:
+    _print_added(added, as_json=quiet)
+
+
+def _print_added(added: Mapping[str, int], *, as_json: bool) -> None:
+    """How many schedules of each run or file were new."""
+    if as_json:
         print_json(added)
         return
     for name, count in added.items():
@@ -146,12 +152,8 @@ def merge(
     from halide_autotune.sdk.project.history import open_history
 
     known = open_history(read_settings())
-    added = {str(file): known.add(list(read_exported(file))) for file in files}
-    if as_json or context.obj:
-        print_json(added)
-        return
-    for name, count in added.items():
-        typer.echo(f"{name}: {count_text(count, 'new schedule')}")
+    added = {str(file): known.add(read_exported(file)) for file in files}
+    _print_added(added, as_json=as_json or context.obj)
 
 
 @group.command()
@@ -177,10 +179,9 @@ def prune(
     if keep is None and older_than_s is None and pipeline is None:
         raise UsageError("Nothing says what to delete.", next_step="Give --keep, --older-than or --pipeline.")
     since_s = 0.0 if older_than_s is None else time.time() - older_than_s
-    only_a_name = keep is None and older_than_s is None
-    deleted = open_history(read_settings()).prune(
-        pipeline=pipeline, keep=0 if only_a_name else 2**62 if keep is None else keep, since_unix_s=since_s
-    )
+    if keep is None and older_than_s is None:
+        keep = 0  # all of the named pipeline goes
+    deleted = open_history(read_settings()).prune(pipeline=pipeline, keep=keep, since_unix_s=since_s)
     if as_json or context.obj:
         print_json({"deleted": deleted})
     else:

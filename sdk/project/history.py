@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_
 from halide_autotune.autotune_loop.report.schedule_table import header_text
 from halide_autotune.autotune_loop.schedule.as_json import print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.search.known_schedules import known_pipelines
+from halide_autotune.autotune_loop.search.known_schedules import KnownPipeline, known_pipelines
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import GeneratorError, UsageError
 
@@ -35,18 +35,18 @@ def keep_run(folder: Path, history: History) -> int:
         UsageError: none of the run's pipelines was described, as for a card, or with Halide's own search alone.
         HistoryError: the history cannot be written.
     """
-    if not known_pipelines(folder):
-        read_recorded_run(folder)
+    run, pipelines = read_recorded_run(folder), known_pipelines(folder)
+    if not pipelines:
         raise UsageError(
             f"{folder} does not say what its pipelines compute, so nothing can be kept of it.",
             next_step="Runs do that with any other technique than sampling alone, on anything but a card.",
         )
-    return history.add(schedules_of(read_recorded_run(folder)))
+    return history.add(_schedules_of(run, pipelines))
 
 
-def schedules_of(run: RecordedRun) -> Iterator[KnownSchedule]:
+def _schedules_of(run: RecordedRun, pipelines: Mapping[int, KnownPipeline]) -> Iterator[KnownSchedule]:
     """What a run has timed and can be applied again."""
-    made_with, spec, pipelines = run.record.made_with, run.record.spec, known_pipelines(run.folder)
+    made_with, spec = run.record.made_with, run.record.spec
     halide_target, device, clock = place_of(spec.profile.halide_target, made_with.devices, made_with.clock)
     for sample in run.samples:
         candidate = sample.candidate

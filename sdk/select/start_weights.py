@@ -83,8 +83,10 @@ def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Setting
         WeightsError: the folder of the weights cannot be written.
     """
     trained, start = read_weights(result.weights), read_weights(result.run_folder / "samples" / "start.weights")
+    if result.totals.samples_timed < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
+        return ""
     recorded = read_recorded_run(result.run_folder)
-    if len(_learnt_from(recorded)) < _FEWEST_KEPT or weights_sha256(trained) == weights_sha256(start):
+    if len(_learnt_from(recorded)) < _FEWEST_KEPT:
         return ""
     registry = open_registry(settings)
     name = entry_name(run.spec.profile.name, _device_name(run.devices))

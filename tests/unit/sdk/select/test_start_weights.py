@@ -92,7 +92,7 @@ def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -
 
 
 def test_only_what_halides_search_found_counts_as_learnt(
-    own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path
 ) -> None:
     """Weights that 14 schedules have changed are no better than those before, however many others were timed."""
     request = PreparedRun(make_spec(profile=profile), tmp_path, DEVICES, KernelInputs(), lambda name, trouble: None)
