@@ -303,9 +303,8 @@ class ScheduleProposals:
         """The best of earlier runs, each once; what cannot be applied to this pipeline any more is left out."""
         if task_index not in self._known:
             drafts: dict[str, Draft] = {}
-            found = self.known(
-                task_index, names.shape
-            )  # asked in any case: the run's folder keeps what the pipeline is
+            # Asked in any case: the run's folder keeps what the pipeline is.
+            found = self.known(task_index, names.shape)
             for one in found if self._starts_from_known(task_index) else ():
                 # Anybody may have written it.
                 with contextlib.suppress(Exception):

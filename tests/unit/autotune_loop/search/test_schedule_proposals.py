@@ -164,6 +164,20 @@ def test_what_earlier_runs_found_is_told_where_it_is_tried(make: Make) -> None:
         assert told == ([sentence] if count else [])
 
 
+def test_what_the_pipeline_is_is_kept_whatever_the_techniques(make: Make) -> None:
+    """So that what the run times can go into the history."""
+    run = make("sampling,pattern")
+    asked: list[int] = []
+
+    def known_of(index: int, shape: object) -> tuple[()]:
+        asked.append(index)
+        return ()
+
+    run.proposals.known = known_of
+    run.proposals._population(0, [])
+    assert asked == [0]
+
+
 def test_a_schedule_that_cannot_be_read_is_no_parent(make: Make) -> None:
     run = make()
     timed = sampled(run)
