@@ -33,9 +33,12 @@ from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_jso
 from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.search.batch_size import batch_size
 from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
+from halide_autotune.autotune_loop.search.lowering import TaskLowering
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
+from halide_autotune.autotune_loop.search.techniques.models import LOWERED
 from halide_autotune.autotune_loop.search.techniques.registry import PlugInTechnique, load_techniques
 from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
 from halide_autotune.autotune_loop.specification.run_context import RunContext
@@ -61,13 +64,6 @@ _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
 # Something that takes so many times as long to compile as others did is not worth waiting for.
 _PATIENCE = 4.0
 _LEAST_LIMIT_S = 5.0
-# A run's budget has time for at least so many batches, unless they are as small as they may be.
-_GENERATIONS = 20
-_SMALL_BATCH, _SMALLEST_BATCH = 8, 4
-# The first one's schedules are what all others come from.
-_SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH = 16, 6
-# Where schedules take so long that a small batch would take more of the budget than this, it is smaller.
-_LARGEST_SHARE, _LARGEST_FIRST_SHARE = 0.08, 0.2
 _USUAL_BUILD_S, _USUAL_TIMING_S = 1.0, 0.3
 
 
@@ -119,6 +115,7 @@ class ScheduleProposals:
     _without_search: set[int] = field(default_factory=set)
     _known: dict[int, list[Draft]] = field(default_factory=dict)
     _left: dict[int, list[Candidate]] = field(default_factory=dict)
+    _lowerings: dict[int, TaskLowering] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
 
@@ -168,7 +165,7 @@ class ScheduleProposals:
         return divide(self._outcomes(work.task_index, tried), techniques, count)
 
     def batch_size(self, task_index: int, most: int, *, is_first: bool) -> int:
-        """How many schedules a batch has: few enough that there is time for many generations, each after the other."""
+        """How many schedules a batch has, by what building and timing one takes in this run."""
         budget_s = self.context.limits.budget_s
         built_s, timed_s = list(self.store.database.build_times_s().values()), self.store.database.timing_times_s()
         if budget_s is None or not (built_s or timed_s) or TechniqueName.EVOLUTION not in self.techniques(task_index):
@@ -176,12 +173,7 @@ class ScheduleProposals:
         built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
         timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
         each_s = built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
-        affordable = budget_s / len(self.context.tasks) / each_s
-        small, smallest, share = _SMALL_BATCH, _SMALLEST_BATCH, _LARGEST_SHARE
-        if is_first:
-            small, smallest, share = _SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH, _LARGEST_FIRST_SHARE
-        least = max(smallest, min(small, int(share * affordable)))
-        return min(most, max(least, int(affordable / _GENERATIONS)))
+        return batch_size(budget_s / len(self.context.tasks) / each_s, most, is_first=is_first)
 
     def propose(
         self,
@@ -285,7 +277,28 @@ class ScheduleProposals:
             in_use=self._in_use(names, task_index),
             known=self._known_drafts(names, task_index),
             busy=self._busy(names, timed),
+            lowering=self._lowering(task_index, tried, timed),
         )
+
+    def _lowering(self, task_index: int, tried: Sequence[Tried], timed: Sequence[TimedSchedule]) -> TaskLowering | None:
+        """What lowers a task's schedules, if the model wants that; it keeps the loop nests of what is tried."""
+        if self.context.spec.options.search.model != LOWERED:
+            return None
+        if task_index not in self._lowerings:
+            self._lowerings[task_index] = TaskLowering(
+                self.executor,
+                self.context,
+                task_index,
+                lambda draft: print_json(self._schedule(draft, task_index)),
+                self._limit_s,
+                self.listen,
+            )
+        lowering = self._lowerings[task_index]
+        samples = {one.symbol: one.sample for one in timed}
+        for one in tried:
+            folder = self.store.samples / samples[one.symbol]
+            lowering.keep(self._sha256_of(one, task_index), self.store.lowered_path(folder))
+        return lowering
 
     def _in_use(self, names: PipelineNames, task_index: int) -> InUse | None:
         for kept, origin in ((INCUMBENT, Origin.INCUMBENT), (OWN, Origin.OWN_SCHEDULE)):
@@ -374,7 +387,11 @@ class ScheduleProposals:
             search_s=0.0,
         )
         header = print_header(self._schedule(proposal.draft, work.task_index), self.context.sample_file_name)
-        return self.store.keep_schedule(candidate, header)
+        kept = self.store.keep_schedule(candidate, header)
+        if work.task_index in self._lowerings:
+            folder = self.store.samples / candidate.sample
+            self._lowerings[work.task_index].keep(sha256, self.store.lowered_path(folder))
+        return kept
 
     def _outcomes(self, task_index: int, tried: Sequence[TimedSchedule]) -> list[Outcome]:
         times_ms = {one.symbol: one.time_ms for one in tried}

@@ -321,6 +321,10 @@ class RunStore:
         """A candidate's features."""
         return candidate_folder / f"{self._name}.featurization"
 
+    def lowered_path(self, candidate_folder: Path) -> Path:
+        """A candidate's loop nest, if it was lowered."""
+        return candidate_folder / f"{self._name}.lowered"
+
     def sample_path(self, candidate_folder: Path) -> Path:
         """A timed candidate's sample."""
         return candidate_folder / f"{self._name}.sample"

@@ -10,6 +10,8 @@ from halide_autotune.autotune_loop.execute.tasks.build_tasks import GeneratorTas
 from halide_autotune.autotune_loop.execute.worker_state import WorkerState
 from halide_autotune.targets.errors import SdkError
 from halide_autotune.targets.generator.run import GeneratorFailure, plain_folder
+from halide_autotune.targets.lowering.loop_nest import LoopNest
+from halide_autotune.targets.lowering.lower import Refused, lower_schedules
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
@@ -54,6 +56,31 @@ class BuildSchedule(GeneratorTask[BuiltObject | GeneratorFailure], kind="build_s
 
 
 @dataclass(frozen=True)
+class LowerSchedules(GeneratorTask[list[LoopNest | Refused] | GeneratorFailure | SdkError], kind="lower_schedules"):
+    """Lower schedules without generating code.
+
+    Attributes:
+        schedules_json: at least one; see `autotune_loop.schedule.as_json`.
+        limit_s: of processor time, for each of them.
+    """
+
+    runs_here = True
+
+    schedules_json: tuple[str, ...]
+    limit_s: float
+
+    def run(self, state: WorkerState) -> list[LoopNest | Refused] | GeneratorFailure | SdkError:
+        """See `Task.run`."""
+        try:
+            with state.building() as stop:
+                inspected = _inspected(state, self.task_index, len(self.schedules_json) * self.limit_s)
+                preparation = _preparation(state, self.task_index)
+                return lower_schedules(inspected, preparation, self.schedules_json, self.limit_s, state.compiler, stop)
+        except SdkError as error:
+            return error
+
+
+@dataclass(frozen=True)
 class DescribePipeline(GeneratorTask[PipelineShape | GeneratorFailure | SdkError], kind="describe_pipeline"):
     """Describe what a task's pipeline computes."""
 
@@ -61,13 +88,21 @@ class DescribePipeline(GeneratorTask[PipelineShape | GeneratorFailure | SdkError
 
     def run(self, state: WorkerState) -> PipelineShape | GeneratorFailure | SdkError:
         """See `Task.run`."""
-        context, task = state.context, state.context.tasks[self.task_index]
-        target = kernel_target(context.profile.halide_target)
-        limits = ProcessLimits(context.limits.search_s, context.limits.memory_bytes, context.workspace.cores.build)
         try:
-            inspected = Inspected(state.program(task.reference), task.generator_name, task.parameters, target, limits)
-            preparation = PipelinePreparation(build_preparation_plugin(state.compiler), task.estimates)
+            inspected = _inspected(state, self.task_index, state.context.limits.search_s)
             with state.building():
-                return describe_pipeline(inspected, preparation, state.compiler)
+                return describe_pipeline(inspected, _preparation(state, self.task_index), state.compiler)
         except SdkError as error:
             return error
+
+
+def _inspected(state: WorkerState, task_index: int, limit_s: float) -> Inspected:
+    context, task = state.context, state.context.tasks[task_index]
+    limits = ProcessLimits(limit_s, context.limits.memory_bytes, context.workspace.cores.build)
+    target = kernel_target(context.profile.halide_target)
+    return Inspected(state.program(task.reference), task.generator_name, task.parameters, target, limits)
+
+
+def _preparation(state: WorkerState, task_index: int) -> PipelinePreparation:
+    estimates = state.context.tasks[task_index].estimates
+    return PipelinePreparation(build_preparation_plugin(state.compiler), estimates)

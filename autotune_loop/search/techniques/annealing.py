@@ -14,12 +14,12 @@ from random import Random
 
 from halide_autotune.autotune_loop.moves.mutation import Mutation
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, chances_of, move_weights, parents_of
-from halide_autotune.autotune_loop.search.techniques.plug_in_model import FittedModel
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModel, PopulationModels
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
 
 _CHAINS_PER_WANTED, _MOST_CHAINS, _STEPS = 2, 16, 8
+# Some of what they come by is known already.
+_RANKED_PER_WANTED = 3
 # In logarithms of the time: a step to what is expected to take so much more is taken in one of e cases.
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 0.2, 0.01
 
@@ -27,7 +27,6 @@ _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 0.2, 0.01
 @dataclass(frozen=True)
 class _State:
     proposal: Proposal
-    features: Features
     energy: float
 
 
@@ -45,22 +44,22 @@ class Annealing:
             return
         parents = parents_of(population.tried)
         starts = source.choices(parents, chances_of(parents), k=min(_CHAINS_PER_WANTED * count, _MOST_CHAINS))
-        chains = _states([Proposal(one.draft, (one.symbol,)) for one in starts], population, model)
+        chains = _states([Proposal(one.draft, (one.symbol,)) for one in starts], model)
         mutation, weights = Mutation(population.names, population.busy), move_weights(population)
         visited: list[_State] = []
         for step in range(_STEPS):
             share = step / (_STEPS - 1)
             temperature = _FIRST_TEMPERATURE ** (1 - share) * _LAST_TEMPERATURE**share
             steps = [_step(chain.proposal, mutation, weights, source) for chain in chains]
-            reached = _states(steps, population, model)
+            reached = _states(steps, model)
             visited += reached
             chains = [
                 new if source.random() < math.exp(min(0.0, old.energy - new.energy) / temperature) else old
                 for old, new in zip(chains, reached, strict=True)
             ]
-        for place in model.ranking([state.features for state in visited], len(visited)):
-            if visited[place].proposal.moves:
-                yield visited[place].proposal
+        moved = [state.proposal for state in visited if state.proposal.moves]
+        for place in model.ranking([proposal.draft for proposal in moved], _RANKED_PER_WANTED * count):
+            yield moved[place]
 
 
 def _step(at: Proposal, mutation: Mutation, weights: Mapping[str, float], source: Random) -> Proposal:
@@ -69,7 +68,6 @@ def _step(at: Proposal, mutation: Mutation, weights: Mapping[str, float], source
     return at if child is None else Proposal(child.draft, at.parents, (*at.moves, *child.moves))
 
 
-def _states(proposals: Sequence[Proposal], population: Population, model: FittedModel) -> list[_State]:
-    features = features_in([each.draft for each in proposals], population)
-    energies = model.predict(features)[0].tolist()
-    return [_State(*each) for each in zip(proposals, features, energies, strict=True)]
+def _states(proposals: Sequence[Proposal], model: PopulationModel) -> list[_State]:
+    energies = model.predict([each.draft for each in proposals]).tolist()
+    return [_State(*each) for each in zip(proposals, energies, strict=True)]

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from halide_autotune.autotune_loop.moves.mutation import MOVES, Child, Mutation
-from halide_autotune.autotune_loop.search.techniques.plug_in_model import FittedModel
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModel, PopulationModels
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
@@ -52,7 +51,7 @@ class Evolution:
             return
         model = self._models.fitted(population)
         share = math.ceil(count / (_LEADING_PER_OTHER + 1))
-        leading = _ordered(population, parents, model, count, source)
+        leading = _ordered(population, parents, model, max(1, count - share), source)
         others = _ordered(population, _of_other_families(parents, population), model, share, source)
         for number, child in enumerate(leading, start=1):
             yield child
@@ -62,7 +61,7 @@ class Evolution:
 
 
 def _ordered(
-    population: Population, parents: Sequence[Tried], model: FittedModel | None, count: int, source: Random
+    population: Population, parents: Sequence[Tried], model: PopulationModel | None, count: int, source: Random
 ) -> Iterator[Proposal]:
     """Children of these parents, as the model orders them if there is one."""
     if not parents:
@@ -71,8 +70,7 @@ def _ordered(
         yield from _children(population, parents, _CHILDREN_PER_WANTED * count, source)
         return
     children = [*_children(population, parents, _CHILDREN_PER_CHOSEN * count, source)]
-    features = features_in([child.draft for child in children], population)
-    for place in model.ranking(features, _CHILDREN_PER_WANTED * count):
+    for place in model.ranking([child.draft for child in children], _CHILDREN_PER_WANTED * count):
         yield children[place]
 
 

@@ -10,13 +10,15 @@ from halide_autotune.autotune_loop.search.techniques.schedule_model import Featu
 from halide_autotune.targets.extension_point import ExtensionPoint
 
 GAUSSIAN_PROCESS = "gaussian_process"
+# The same, and another one of the loop nests that the most promising schedules are lowered to.
+LOWERED = "lowered"
 # An entry point leads to a class or function without arguments that makes a `ScheduleCostModel`.
 MODELS = ExtensionPoint(
     group="halide_autotune.models",
     noun="model",
     protocol="sdk.ScheduleCostModel",
     methods=("fit", "predict"),
-    built_in=(GAUSSIAN_PROCESS,),
+    built_in=(LOWERED, GAUSSIAN_PROCESS),
     remedy="leave out --model",
 )
 
@@ -54,13 +56,13 @@ class PlugInModels:
 
 
 def load_model(name: str) -> PlugInModels | None:
-    """The models of a name; None for the built-in one.
+    """The models of a name; None for a built-in one.
 
     Raises:
         UsageError: there is no model of that name, or a package's cannot be imported or made.
     """
     MODELS.refuse_taken([name])
-    if name == GAUSSIAN_PROCESS:
+    if name in (LOWERED, GAUSSIAN_PROCESS):
         return None
     factory = MODELS.load(name)
     MODELS.checked(name, factory)

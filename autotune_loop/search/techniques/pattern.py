@@ -17,7 +17,7 @@ from halide_autotune.autotune_loop.draft.factors import FactorPlace, factors_of,
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.moves.mutation import Mutation
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Tried
 
@@ -26,8 +26,8 @@ _BASES, _SLOWEST_BASE = 4, 1.5
 _LARGE_STEPS, _SMALL_STEPS = (2.0, 1 / 2), (3 / 2, 2 / 3)
 # A step has helped if it made a schedule this much faster.
 _FASTER = 0.98
-# Of the steps of one number so many are looked at.
-_STEPS_PER_WANTED = 6
+# Of the steps of one number so many are looked at, and so many ranked.
+_STEPS_PER_WANTED, _RANKED_PER_WANTED = 6, 3
 _MOVE = "factor"
 
 Factors = Mapping[FactorPlace, int]
@@ -76,15 +76,15 @@ class PatternSearch:
                 if _all_fit(structure, factors):
                     yield from _proposals(base, [factors], mutation)
             steps = _single_steps(family, structure, source)[: _STEPS_PER_WANTED * count]
-            yield from self._ordered([*_proposals(base, steps, mutation)], population)
+            yield from self._ordered([*_proposals(base, steps, mutation)], population, _RANKED_PER_WANTED * count)
 
-    def _ordered(self, steps: Sequence[Proposal], population: Population) -> Iterator[Proposal]:
-        """As the model of the population orders them, if there is one."""
+    def _ordered(self, steps: Sequence[Proposal], population: Population, count: int) -> Iterator[Proposal]:
+        """As the model of the population orders them, if there is one: so many."""
         model = self._models.fitted(population) if steps else None
         if model is None:
             yield from steps
             return
-        for place in model.ranking(features_in([step.draft for step in steps], population), len(steps)):
+        for place in model.ranking([step.draft for step in steps], count):
             yield steps[place]
 
 

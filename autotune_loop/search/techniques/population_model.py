@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.draft.features import features_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.search.techniques.models import GAUSSIAN_PROCESS, PlugInModels
+from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
 from halide_autotune.autotune_loop.search.techniques.plug_in_model import FittedModel, PlugInModel
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.technique import Population
@@ -15,6 +18,40 @@ from halide_autotune.targets.extension_point import told
 
 # Of fewer schedules there is nothing to learn.
 ENOUGH_TIMED = 15
+
+
+@dataclass(frozen=True)
+class PopulationModel:
+    """A model that has learnt from a population.
+
+    Attributes:
+        by_schedule: from what schedules say.
+        by_nest: from the loop nests that they are lowered to, which tells much more and takes longer; None without.
+    """
+
+    population: Population
+    by_schedule: FittedModel
+    by_nest: NestModel | None
+
+    def predict(self, drafts: Sequence[Draft]) -> Array:
+        """The expected logarithm of each schedule's time in milliseconds; nothing is lowered for it."""
+        return self.by_schedule.predict(features_in(drafts, self.population))[0]
+
+    def ranking(self, drafts: Sequence[Draft], count: int) -> list[int]:
+        """The places of up to `count` schedules to time, the most promising first.
+
+        Those are lowered if that is wanted: it puts them in their order, and leaves out what Halide refuses.
+        """
+        places = self.by_schedule.ranking(features_in(drafts, self.population), count)
+        lowering = self.population.lowering
+        if self.by_nest is None or lowering is None:
+            return places
+        nests = lowering.features([drafts[place] for place in places])
+        if nests is None:
+            return places
+        lowered = [(place, nest) for place, nest in zip(places, nests, strict=True) if nest is not None]
+        order = self.by_nest.ranking([nest for _, nest in lowered], len(lowered))
+        return [lowered[position][0] for position in order]
 
 
 class PopulationModels:
@@ -36,10 +73,13 @@ class PopulationModels:
         # By symbol.
         self._features: dict[str, Features] = {}
 
-    def fitted(self, population: Population) -> FittedModel | None:
+    def fitted(self, population: Population) -> PopulationModel | None:
         """The model of a population's times; None if that knows too few."""
         if len(population.tried) < ENOUGH_TIMED:
             return None
+        return PopulationModel(population, self._by_schedule(population), _by_nest(population))
+
+    def _by_schedule(self, population: Population) -> FittedModel:
         for one in population.tried:
             if one.symbol not in self._features:
                 (self._features[one.symbol],) = features_in([one.draft], population)
@@ -59,6 +99,17 @@ class PopulationModels:
         if self._plug_in is not None:
             self._tell(f"{self._plug_in.title} failed, and {GAUSSIAN_PROCESS} replaces it in this run: {told(error)}")
         self._plug_in = None
+
+
+def _by_nest(population: Population) -> NestModel | None:
+    lowering = population.lowering
+    nests = None if lowering is None else lowering.features([one.draft for one in population.tried])
+    if nests is None:
+        return None
+    known = [(nest, one.time_ms) for nest, one in zip(nests, population.tried, strict=True) if nest is not None]
+    if len(known) < ENOUGH_TIMED:
+        return None
+    return NestModel([nest for nest, _ in known], [time_ms for _, time_ms in known])
 
 
 def features_in(drafts: Sequence[Draft], population: Population) -> list[Features]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from halide_autotune.autotune_loop.draft.features import ABSENT
-from halide_autotune.autotune_loop.gaussian_process import Array, Posterior, condition, fewer, matern
+from halide_autotune.autotune_loop.gaussian_process import Array, Posterior, condition, fewer, matern, most_promising
 
 Features = Mapping[str, tuple[float, ...]]
 
@@ -28,8 +28,6 @@ _FURTHEST = 4.0
 _LEAST_SPREAD = 0.3
 # Work grows with the third power of the samples, and distances with the square.
 _MOST_SAMPLES = 256
-# How much what is not known of a schedule speaks for it, in standard deviations.
-CURIOSITY = 1.0
 
 
 class ScheduleModel:
@@ -60,24 +58,12 @@ class ScheduleModel:
         return means, self._deviation * np.sqrt(variances)
 
     def ranking(self, schedules: Sequence[Features], count: int) -> list[int]:
-        """The places of the `count` schedules to time, the most promising first.
-
-        The lower the lower bound of its time the sooner; each that is chosen counts as timed for what is known of the
-        next, so that they differ (GP-BUCB: Desautels, Krause and Burdick 2014).
-        """
+        """The places of the `count` schedules to time, the most promising first; see `most_promising`."""
         rows = self._rows(schedules) * self._scale
         across = self._kernel(rows, self._timed)
-        means, explained = self._posterior.means(across), self._posterior.explained(across)
+        explained = self._posterior.explained(across)
         covariance = self._kernel(rows, rows) - explained.T @ explained
-        left, chosen = np.ones(len(schedules), dtype=bool), []
-        for _ in range(min(count, len(schedules))):
-            bounds = means - CURIOSITY * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-            place = int(np.argmin(np.where(left, bounds, np.inf)))
-            chosen.append(place)
-            left[place] = False
-            column = covariance[:, place]
-            covariance = covariance - np.outer(column, column) / (max(covariance[place, place], 0.0) + self._noise)
-        return chosen
+        return most_promising(self._posterior.means(across), covariance, self._noise, count)
 
     def _fitted(self, values: Array) -> Posterior:
         """The process with the lengths, the share and the noise of the largest marginal likelihood."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.lowered.features import NestFeatures
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,13 @@ class InUse:
     draft: Draft
 
 
+class Lowering(Protocol):
+    """Lowers schedules, which tells much of their time and takes a part of what building them takes."""
+
+    def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
+        """The features of each one's loop nest, None where Halide refuses it; None if nothing can be lowered."""
+
+
 @dataclass(frozen=True)
 class Population:
     """What a run knows of one pipeline's schedules.
@@ -52,6 +60,7 @@ class Population:
         in_use: the incumbent's header, else the generator's own schedule, where that can be read.
         known: the best that earlier runs found for an equal pipeline, the most promising first.
         busy: Func → its share of the time of a schedule among the fastest; empty where nobody has looked.
+        lowering: None where schedules are not to be lowered for a choice.
     """
 
     names: PipelineNames
@@ -61,6 +70,7 @@ class Population:
     in_use: InUse | None = None
     known: Sequence[Draft] = ()
     busy: Mapping[str, float] = field(default_factory=dict)
+    lowering: Lowering | None = None
 
 
 @dataclass(frozen=True)

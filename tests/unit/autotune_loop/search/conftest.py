@@ -36,6 +36,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             seed: int = 3,
             budget_s: float | None = None,
             known: Sequence[KnownSchedule] = (),
+            model: str = "lowered",
         ) -> Setting:
             folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
             store = RunStore(folder, make_record(make_spec(make_task(NAME))), resume=False)
@@ -47,7 +48,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 return script(task) if script is not None else recorded(NAME).shape
 
             context = SimpleNamespace(
-                spec=SimpleNamespace(options=RunOptions.of(technique=technique.split(","), seed=seed)),
+                spec=SimpleNamespace(options=RunOptions.of(technique=technique.split(","), seed=seed, model=model)),
                 profile=SimpleNamespace(machine=SimpleNamespace(gpu=gpu), halide_target=halide_target),
                 tasks=[SimpleNamespace(function_name=NAME, parameters={}, space=space)] * 2,
                 workspace=SimpleNamespace(work_folder=store.work),

@@ -33,7 +33,7 @@ def test_it_goes_many_moves_and_tells_them() -> None:
 
 
 def test_steps_to_what_is_expected_to_be_slower_are_mostly_not_taken() -> None:
-    made = Annealing().propose(learnt(60), 8, Random(3))
+    made = Annealing().propose(learnt(60), 16 * 8, Random(3))
     lengths = Counter(len(proposal.moves) for proposal in made)
     assert sum(lengths.values()) == 16 * 8, "each of 16 chains tries eight"
     assert 0 < lengths[8] < 16 / 2

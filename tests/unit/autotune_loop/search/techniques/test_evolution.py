@@ -217,7 +217,7 @@ def test_children_come_in_the_models_order(monkeypatch: pytest.MonkeyPatch) -> N
 
     def proposed(step: int) -> list[Proposal]:
         monkeypatch.setattr(ScheduleModel, "ranking", lambda self, found, count: [*range(len(found))][::step])
-        return list(Evolution().propose(family, 4, Random(3)))
+        return list(Evolution().propose(family, 6, Random(3)))
 
     assert len(proposed(1)) > 12 and proposed(1) == proposed(-1)[::-1]
 

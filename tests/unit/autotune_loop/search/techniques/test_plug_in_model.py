@@ -15,7 +15,7 @@ from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from halide_autotune.autotune_loop.search.techniques.models import PlugInModels, load_model
 from halide_autotune.autotune_loop.search.techniques.plug_in_model import checked_prediction
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels, features_in
+from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features
 from halide_autotune.autotune_loop.search.techniques.technique import Technique
 from tests.timed_drafts import learnt
@@ -46,18 +46,18 @@ class PredictsTooMuch(Even):
         return [0.0, 0.0], [0.0, 0.0]
 
 
-def test_the_one_that_is_always_there_needs_no_package() -> None:
-    assert load_model("gaussian_process") is None
+@pytest.mark.parametrize("name", ["lowered", "gaussian_process"])
+def test_those_that_are_always_there_need_no_package(name: str) -> None:
+    assert load_model(name) is None
 
 
 def test_what_it_knows_least_of_is_timed_first_among_equals() -> None:
     known = learnt(20)
     model = PopulationModels(PlugInModels("lab", Even)).fitted(known)
     assert model is not None
-    features = features_in([one.draft for one in known.tried[:4]], known)
-    assert model.ranking(features, 3) == [3, 2, 1]
-    means, deviations = model.predict(features)
-    assert means.shape == deviations.shape == (4,)
+    drafts = [one.draft for one in known.tried[:4]]
+    assert model.ranking(drafts, 3) == [3, 2, 1]
+    assert model.predict(drafts).shape == (4,)
 
 
 def test_of_few_schedules_no_model_is_made() -> None:

@@ -1,0 +1,113 @@
+"""Lowers a run's schedules, each once: several at a time in the build slots, before any code is generated."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
+from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.lowered_file import pack_lowered, read_lowered
+from halide_autotune.targets.errors import GeneratorError, SdkError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.lowering.loop_nest import LoopNest
+from halide_autotune.targets.process.atomic_write import write_atomically
+
+# Starting the generator takes as long as lowering some schedules.
+_FEWEST_AT_ONCE = 4
+_OFF = "Schedules are chosen without lowering them, because that failed:"
+
+
+@dataclass
+class TaskLowering:
+    """Lowers schedules of one tuning task; called in one thread.
+
+    Attributes:
+        text_of: a schedule as JSON.
+        limit_s: how long one may take.
+    """
+
+    executor: Executor
+    context: RunContext
+    task_index: int
+    text_of: Callable[[Draft], str]
+    limit_s: Callable[[], float]
+    listen: Listener
+    _features: dict[str, NestFeatures | None] = field(default_factory=dict)
+    _nests: dict[str, bytes] = field(default_factory=dict)
+    _files: dict[str, Path] = field(default_factory=dict)
+    _runs: itertools.count[int] = field(default_factory=itertools.count)
+    _is_off: bool = False
+
+    def keep(self, sha256: str, path: Path) -> None:
+        """Keep what is known of a schedule's loop nest, or comes to be known, in a file; it may be there already."""
+        self._files[sha256] = path
+        nest = self._nests.pop(sha256, None)
+        if nest is not None:
+            write_atomically(path, nest)
+
+    def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
+        """See `Lowering.features`."""
+        texts = [self.text_of(draft) for draft in drafts]
+        hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        unknown = {one: text for one, text in zip(hashes, texts, strict=True) if not self._is_known(one)}
+        if unknown and not self._is_off:
+            self._lower(unknown)
+        return None if self._is_off else [self._features.get(one) for one in hashes]
+
+    def _is_known(self, sha256: str) -> bool:
+        if sha256 not in self._features and sha256 in self._files:
+            # A damaged file is written anew.
+            with contextlib.suppress(FileNotFoundError, GeneratorError):
+                self._features[sha256] = self._features_of(read_lowered(self._files[sha256]))
+        return sha256 in self._features
+
+    def _features_of(self, nest: LoopNest) -> NestFeatures:
+        return features_of_nest(nest, self.context.parallelism)
+
+    def _lower(self, texts: dict[str, str]) -> None:
+        hashes = [*texts]
+        size = max(_FEWEST_AT_ONCE, -(-len(hashes) // self.executor.build_slots))
+        chunks = [hashes[start : start + size] for start in range(0, len(hashes), size)]
+        folder = self.context.workspace.work_folder / "lowered" / str(self.task_index)
+        submitted = [
+            self.executor.submit(
+                LowerSchedules(
+                    folder / str(next(self._runs)),
+                    self.task_index,
+                    tuple(texts[one] for one in chunk),
+                    self.limit_s(),
+                )
+            )
+            for chunk in chunks
+        ]
+        for chunk, future in zip(chunks, submitted, strict=True):
+            found = future.result()
+            if isinstance(found, GeneratorFailure | SdkError):
+                self._failed(found)
+                continue
+            for sha256, nest in zip(chunk, found, strict=True):
+                self._learn(sha256, nest if isinstance(nest, LoopNest) else None)
+
+    def _learn(self, sha256: str, nest: LoopNest | None) -> None:
+        self._features[sha256] = None if nest is None else self._features_of(nest)
+        if nest is None:
+            return
+        self._nests[sha256] = pack_lowered(nest)
+        if sha256 in self._files:
+            self.keep(sha256, self._files[sha256])
+
+    def _failed(self, failure: GeneratorFailure | SdkError) -> None:
+        if isinstance(failure, GeneratorFailure) and failure.reason is GeneratorFailureReason.STOPPED:
+            return
+        if not self._is_off:
+            self.listen(Notice(f"{_OFF} {failure.message}", warning=True))
+        self._is_off = True

@@ -1,0 +1,98 @@
+"""Lower many schedules of one pipeline in one run of its generator, without generating code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+from halide_autotune.targets.generator.run import (
+    AutoschedulerRequest,
+    GeneratorFailure,
+    GeneratorRequest,
+    plain_folder,
+    run_generator,
+)
+from halide_autotune.targets.lowering.loop_nest import LoopNest, parse_loop_nest
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+_PLUGIN = Path(__file__).parent / "lowering_plugin.cpp"
+_AUTOSCHEDULER = "SdkLower"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A schedule that could not be lowered.
+
+    Attributes:
+        message: Halide's, or that it crashed or took too long.
+    """
+
+    message: str
+
+
+def lower_schedules(
+    inspected: Inspected,
+    preparation: PipelinePreparation,
+    schedules: Sequence[str],
+    limit_s: float,
+    compiler: HostCppCompiler,
+    stop: StopSignal | None = None,
+) -> list[LoopNest | Refused] | GeneratorFailure:
+    """Lower schedules, and return the loop nest of each, in their order.
+
+    Args:
+        inspected: its limits hold for all of them together.
+        schedules: as JSON, see `autotune_loop.schedule.as_json`.
+        limit_s: of processor time for each of them, in whole seconds.
+
+    Raises:
+        GeneratorError: a nest is damaged.
+        ToolchainError: no C++ compiler is installed.
+    """
+    with scratch_folder("lower") as scratch, plain_folder(scratch) as folder:
+        for place, text in enumerate(schedules):
+            (folder / f"{place}.json").write_text(text, encoding="utf-8")
+        request = GeneratorRequest(
+            generator_name=inspected.generator_name,
+            function_name=inspected.generator_name,
+            base_name="pipeline",
+            output_folder=folder,
+            emit=("object",),
+            halide_target=inspected.halide_target,
+            parameters=inspected.parameters,
+            autoscheduler=preparation.before(_lowering(folder, len(schedules), limit_s, compiler)),
+        )
+        result = run_generator(inspected.program, request, inspected.limits, stop)
+        found = [_read(folder / str(place)) for place in range(len(schedules))]
+        whole = [each for each in found if each is not None]
+        if len(whole) < len(schedules):
+            assert isinstance(result, GeneratorFailure), "the plug-in ends the generator"
+            return result
+        return whole
+
+
+def _lowering(folder: Path, count: int, limit_s: float, compiler: HostCppCompiler) -> AutoschedulerRequest:
+    applied_by = replay_autoscheduler(folder, compiler)
+    parameters = {
+        "schedules": str(folder),
+        "schedule_count": str(count),
+        "limit_s": str(max(1, ceil(limit_s))),
+        "applied_by": applied_by.name,
+    }
+    return AutoschedulerRequest(_AUTOSCHEDULER, (*applied_by.plugins, compiler.build_plugin(_PLUGIN)), parameters)
+
+
+def _read(stem: Path) -> LoopNest | Refused | None:
+    nest, refused = stem.with_suffix(".nest"), stem.with_suffix(".refused")
+    if nest.is_file():
+        return parse_loop_nest(nest.read_text(encoding="utf-8", errors="replace"), nest)
+    return (
+        Refused(" ".join(refused.read_text(encoding="utf-8", errors="replace").split())) if refused.is_file() else None
+    )

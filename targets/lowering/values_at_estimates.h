@@ -1,0 +1,251 @@
+// What integer expressions of a lowered pipeline are at its estimates, in the middle of the loops around them, and how
+// far a step of each of these loops moves them.
+
+#ifndef HALIDE_SDK_VALUES_AT_ESTIMATES
+#define HALIDE_SDK_VALUES_AT_ESTIMATES
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "Halide.h"
+
+namespace halide_sdk {
+
+// A number with its slopes: by loop, the outermost first, what a step of it adds. Of those that are left out it is 0.
+struct Value {
+    bool is_known = false;
+    double number = 0;
+    std::vector<double> slopes;
+
+    static Value of(double number) { return {true, number, {}}; }
+
+    double slope(size_t loop) const { return loop < slopes.size() ? slopes[loop] : 0; }
+
+    // One number of two, with slopes that are `one` of the first's and `other` of the second's.
+    static Value joined(double number, const Value &a, double one, const Value &b, double other) {
+        Value value = of(number);
+        value.slopes.resize(std::max(a.slopes.size(), b.slopes.size()));
+        for (size_t i = 0; i < value.slopes.size(); i++) value.slopes[i] = one * a.slope(i) + other * b.slope(i);
+        return value;
+    }
+};
+
+// The sizes and scalars of the pipeline's arguments, by the names that they have in the lowered statement.
+class EstimatedArguments {
+public:
+    explicit EstimatedArguments(const Halide::Pipeline &pipeline) {
+        std::vector<Halide::Internal::Function> outputs;
+        for (const Halide::Func &output : pipeline.outputs()) outputs.push_back(output.function());
+        for (const auto &input : Halide::Internal::infer_arguments(Halide::Internal::Stmt(), outputs)) {
+            if (input.param.defined()) add(input.param);
+            if (input.buffer.defined()) add(input.buffer);
+        }
+        for (const auto &output : outputs) {
+            for (const Halide::Parameter &buffer : output.output_buffers()) add(output, buffer);
+        }
+    }
+
+    const std::map<std::string, double> &values() const { return values_; }
+
+private:
+    std::map<std::string, double> values_;
+
+    void set(const std::string &name, const Halide::Expr &expr) {
+        if (!expr.defined()) return;
+        const auto value = Halide::Internal::as_const_int(Halide::Internal::simplify(expr));
+        if (value) values_[name] = static_cast<double>(*value);
+    }
+
+    void add(const Halide::Parameter &parameter) {
+        if (!parameter.is_buffer()) {
+            set(parameter.name(), parameter.estimate());
+            return;
+        }
+        for (int i = 0; i < parameter.dimensions(); i++) {
+            set(place(parameter.name(), "min", i), parameter.min_constraint_estimate(i));
+            set(place(parameter.name(), "extent", i), parameter.extent_constraint_estimate(i));
+        }
+        add_strides(parameter);
+    }
+
+    void add(const Halide::Internal::Function &output, const Halide::Parameter &buffer) {
+        for (const auto &estimate : output.schedule().estimates()) {
+            for (int i = 0; i < output.dimensions(); i++) {
+                if (output.args()[i] != estimate.var) continue;
+                set(place(buffer.name(), "min", i), estimate.min);
+                set(place(buffer.name(), "extent", i), estimate.extent);
+            }
+        }
+        add_strides(buffer);
+    }
+
+    void add(const Halide::Buffer<> &table) {
+        for (int i = 0; i < table.dimensions(); i++) {
+            values_[place(table.name(), "min", i)] = table.dim(i).min();
+            values_[place(table.name(), "extent", i)] = table.dim(i).extent();
+            values_[place(table.name(), "stride", i)] = table.dim(i).stride();
+        }
+    }
+
+    // As Halide's own buffers have them where nothing else is asked for: each dimension follows the one before.
+    void add_strides(const Halide::Parameter &buffer) {
+        double stride = 1;
+        for (int i = 0; i < buffer.dimensions(); i++) {
+            values_[place(buffer.name(), "stride", i)] = stride;
+            set(place(buffer.name(), "stride", i), buffer.stride_constraint(i));
+            const auto extent = values_.find(place(buffer.name(), "extent", i));
+            if (extent != values_.end()) stride *= extent->second;
+        }
+    }
+
+    static std::string place(const std::string &name, const char *what, int dimension) {
+        return name + "." + what + "." + std::to_string(dimension);
+    }
+};
+
+// Evaluates integer expressions. What it does not know is unknown; of a vector it gives the first lane.
+class ValuesAtEstimates {
+public:
+    explicit ValuesAtEstimates(const std::map<std::string, double> &arguments) : arguments_(arguments) {}
+
+    // A name that is an argument's keeps the argument's value.
+    void push(const std::string &name, const Value &value) {
+        const auto argument = arguments_.find(name);
+        known_[name].push_back(argument == arguments_.end() ? value : Value::of(argument->second));
+    }
+
+    void pop(const std::string &name) { known_[name].pop_back(); }
+
+    Value of(const Halide::Expr &expr) {
+        using namespace Halide::Internal;
+        if (!expr.defined() || expr.type().is_float()) return {};
+        if (const auto *op = expr.as<IntImm>()) return Value::of(static_cast<double>(op->value));
+        if (const auto *op = expr.as<UIntImm>()) return Value::of(static_cast<double>(op->value));
+        if (const auto *op = expr.as<Variable>()) return named(op->name);
+        if (const auto *op = expr.as<Add>()) return sum(of(op->a), of(op->b), 1);
+        if (const auto *op = expr.as<Sub>()) return sum(of(op->a), of(op->b), -1);
+        if (const auto *op = expr.as<Mul>()) return product(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Div>()) return quotient(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Mod>()) return rest(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Min>()) return chosen(of(op->a), of(op->b), true);
+        if (const auto *op = expr.as<Max>()) return chosen(of(op->a), of(op->b), false);
+        if (const auto *op = expr.as<Select>()) return selected(of(op->condition), op->true_value, op->false_value);
+        if (const auto *op = expr.as<Cast>()) return of(op->value);
+        if (const auto *op = expr.as<Ramp>()) return of(op->base);
+        if (const auto *op = expr.as<Broadcast>()) return of(op->value);
+        if (const auto *op = expr.as<Let>()) return let(op);
+        if (const auto *op = expr.as<Call>()) return call(op);
+        return condition(expr);
+    }
+
+private:
+    const std::map<std::string, double> &arguments_;
+    std::map<std::string, std::vector<Value>> known_;
+
+    Value named(const std::string &name) const {
+        const auto known = known_.find(name);
+        if (known != known_.end() && !known->second.empty()) return known->second.back();
+        const auto argument = arguments_.find(name);
+        return argument == arguments_.end() ? Value{} : Value::of(argument->second);
+    }
+
+    static Value sum(const Value &a, const Value &b, double sign) {
+        if (!a.is_known || !b.is_known) return {};
+        return Value::joined(a.number + sign * b.number, a, 1, b, sign);
+    }
+
+    static Value product(const Value &a, const Value &b) {
+        if (!a.is_known || !b.is_known) return {};
+        return Value::joined(a.number * b.number, a, b.number, b, a.number);
+    }
+
+    // Rounded down, as Halide rounds; the slope is that of what is not rounded.
+    static Value quotient(const Value &a, const Value &b) {
+        if (!a.is_known || !b.is_known) return {};
+        if (b.number == 0) return Value::of(0);
+        return Value::joined(std::floor(a.number / b.number), a, 1 / b.number, b, 0);
+    }
+
+    // What moves by whole periods does not move.
+    static Value rest(const Value &a, const Value &b) {
+        if (!a.is_known || !b.is_known) return {};
+        if (b.number == 0) return Value::of(0);
+        Value value = Value::joined(a.number - b.number * std::floor(a.number / b.number), a, 1, b, 0);
+        for (double &slope : value.slopes) {
+            if (std::fmod(slope, b.number) == 0) slope = 0;
+        }
+        return value;
+    }
+
+    static Value chosen(const Value &a, const Value &b, bool is_least) {
+        if (!a.is_known || !b.is_known) return {};
+        return (a.number <= b.number) == is_least ? a : b;
+    }
+
+    Value selected(const Value &condition, const Halide::Expr &if_true, const Halide::Expr &if_false) {
+        if (!condition.is_known) return {};
+        return of(condition.number != 0 ? if_true : if_false);
+    }
+
+    Value let(const Halide::Internal::Let *op) {
+        push(op->name, of(op->value));
+        const Value value = of(op->body);
+        pop(op->name);
+        return value;
+    }
+
+    Value call(const Halide::Internal::Call *op) {
+        using Halide::Internal::Call;
+        const auto is = [&](Call::IntrinsicOp intrinsic) { return op->is_intrinsic(intrinsic); };
+        if (is(Call::likely) || is(Call::likely_if_innermost) || is(Call::promise_clamped) ||
+            is(Call::unsafe_promise_clamped)) {
+            return of(op->args[0]);
+        }
+        if (is(Call::if_then_else)) {
+            return op->args.size() == 3 ? selected(of(op->args[0]), op->args[1], op->args[2]) : of(op->args[1]);
+        }
+        if (!is(Call::shift_left) && !is(Call::shift_right)) return {};
+        const Value by = of(op->args[1]);
+        if (!by.is_known || by.number < 0) return {};
+        const Value power = Value::of(std::pow(2.0, by.number));
+        return is(Call::shift_left) ? product(of(op->args[0]), power) : quotient(of(op->args[0]), power);
+    }
+
+    // 1 where a condition holds, else 0.
+    Value condition(const Halide::Expr &expr) {
+        using namespace Halide::Internal;
+        if (const auto *op = expr.as<LT>()) return compared(op->a, op->b, [](double a, double b) { return a < b; });
+        if (const auto *op = expr.as<LE>()) return compared(op->a, op->b, [](double a, double b) { return a <= b; });
+        if (const auto *op = expr.as<GT>()) return compared(op->a, op->b, [](double a, double b) { return a > b; });
+        if (const auto *op = expr.as<GE>()) return compared(op->a, op->b, [](double a, double b) { return a >= b; });
+        if (const auto *op = expr.as<EQ>()) return compared(op->a, op->b, [](double a, double b) { return a == b; });
+        if (const auto *op = expr.as<NE>()) return compared(op->a, op->b, [](double a, double b) { return a != b; });
+        if (const auto *op = expr.as<And>()) return both(of(op->a), of(op->b), false);
+        if (const auto *op = expr.as<Or>()) return both(of(op->a), of(op->b), true);
+        if (const auto *op = expr.as<Not>()) {
+            const Value value = of(op->a);
+            return value.is_known ? Value::of(value.number == 0) : Value{};
+        }
+        return {};
+    }
+
+    template<typename Compare>
+    Value compared(const Halide::Expr &a, const Halide::Expr &b, Compare compare) {
+        const Value one = of(a), other = of(b);
+        return one.is_known && other.is_known ? Value::of(compare(one.number, other.number)) : Value{};
+    }
+
+    // Of two conditions: one of them may decide alone.
+    static Value both(const Value &a, const Value &b, bool decides) {
+        for (const Value &value : {a, b}) {
+            if (value.is_known && (value.number != 0) == decides) return Value::of(decides);
+        }
+        return a.is_known && b.is_known ? Value::of(!decides) : Value{};
+    }
+};
+
+}  // namespace halide_sdk
+
+#endif

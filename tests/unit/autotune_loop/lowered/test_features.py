@@ -1,0 +1,94 @@
+"""What a loop nest does, as numbers that say what makes it faster or slower."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, features_of_nest
+from halide_autotune.targets.lowering.loop_nest import VERSION, Access, Allocation, Computation, Loop, LoopNest
+
+STORE = Access("f", 1, True, False, 8, 4, 1, (1024.0, 8.0))
+
+
+def loop(extent: float, *inside: Loop, kind: Any = "serial", **body: Any) -> Loop:
+    computations = (Computation("f", body.get("operations", {}), body.get("accesses", ())),)
+    return Loop("f.x", "f", kind, extent, body.get("branches", 0), computations, body.get("allocations", ()), inside)
+
+
+def features(*loops: Loop, cores: int = 4, vector_bytes: int = 32) -> dict[str, float]:
+    nest = LoopNest(VERSION, vector_bytes, loop(1, *loops, kind="root"))
+    numbers = features_of_nest(nest, cores)
+    return {name: 2**number - 1 for name, number in zip(NEST_FEATURE_NAMES, numbers, strict=True)}
+
+
+def rows(count: float = 100, kind: Any = "serial", **body: Any) -> Loop:
+    """So many rows of 128 vectors; an addition and a store each."""
+    return loop(count, loop(128, **{"operations": {"float_add": 1}, "accesses": (STORE,), **body}), kind=kind)
+
+
+def test_each_has_a_name_of_its_own() -> None:
+    assert len({*NEST_FEATURE_NAMES}) == len(NEST_FEATURE_NAMES)
+    empty = features()
+    assert empty.keys() == {*NEST_FEATURE_NAMES}
+    assert all(math.isfinite(number) for number in empty.values())
+
+
+def test_operations_count_as_often_as_they_run() -> None:
+    found = features(rows())
+    assert found["float_add"] == pytest.approx(12800)
+    assert found["dense stores"] == pytest.approx(12800)
+    assert found["operations"] == pytest.approx(25600)
+    assert found["operations in the code"] == pytest.approx(2)
+    assert found["iterations"] == pytest.approx(12900)
+    assert found["loops run"] == pytest.approx(101)
+    assert found["operations of an innermost iteration"] == pytest.approx(2)
+
+
+def test_tasks_shorten_the_critical_path_as_far_as_they_fill_the_cores() -> None:
+    serial, even, uneven = features(rows()), features(rows(kind="parallel")), features(rows(5, kind="parallel"))
+    assert serial["operations on the critical path"] == pytest.approx(serial["operations outside tasks"])
+    assert even["operations on the critical path"] == pytest.approx(serial["operations"] / 4)
+    assert (even["tasks"], even["fewest operations of a task"]) == (pytest.approx(100), pytest.approx(256))
+    assert even["idle share"] == pytest.approx(0)
+    assert uneven["operations on the critical path"] == pytest.approx(2 * 256), "four tasks, then one alone"
+    assert uneven["idle share"] == pytest.approx(8 / 5 - 1)
+
+
+def test_a_parallel_loop_inside_a_task_gives_no_more_cores() -> None:
+    nested = features(loop(8, rows(10, kind="parallel", accesses=()), kind="parallel"))
+    assert nested["parallel loops run"] == pytest.approx(1)
+    assert nested["tasks"] == pytest.approx(8)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "stride", "name", "instructions"),
+    [
+        (8, 1, "dense loads", 1),
+        (32, 1, "dense loads", 4),
+        (8, -1, "dense loads", 1),
+        (1, 0, "single loads", 1),
+        (8, 0, "single loads", 1),
+        (8, 2, "strided loads", 2),
+        (8, 100, "strided loads", 8),
+        (8, None, "gather loads", 8),
+    ],
+)
+def test_accesses_cost_what_vectors_they_need(lanes: int, stride: int | None, name: str, instructions: int) -> None:
+    load = Access("g", 3, False, True, lanes, 4, stride, (0.0,))
+    found = features(loop(10, accesses=(load,)))
+    assert found[name] == found["predicated accesses"] == pytest.approx(30 * instructions)
+
+
+def test_memory_is_told_by_where_it_is() -> None:
+    heap, stack = Allocation("g", 1000.0, False, "heap"), Allocation("h", 500.0, True, "stack")
+    found = features(loop(10, loop(5, allocations=(heap, Allocation("i", None, False, "heap"), stack))))
+    assert found["heap allocations"] == pytest.approx(100)
+    assert found["heap bytes"] == pytest.approx(1000)
+    assert found["largest stack bytes"] == pytest.approx(500)
+
+
+def test_branches_count_as_often_as_they_run() -> None:
+    assert features(loop(10, branches=2))["branches"] == pytest.approx(20)

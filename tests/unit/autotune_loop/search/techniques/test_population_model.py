@@ -1,0 +1,111 @@
+"""Where schedules are lowered, their loop nests decide which are timed; what Halide refuses is left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from halide_autotune.autotune_loop.draft.factors import factors_of
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
+from halide_autotune.autotune_loop.search.techniques.population_model import (
+    ENOUGH_TIMED,
+    PopulationModel,
+    PopulationModels,
+)
+from halide_autotune.autotune_loop.search.techniques.technique import Population
+from tests.timed_drafts import learnt
+
+
+def factors_ms(draft: Draft) -> float:
+    """A time that follows from a schedule: the larger its tiles are, the longer it takes."""
+    return 1.0 + sum(math.log2(factor) for factor in factors_of(draft).values())
+
+
+def timed(count: int) -> Population:
+    """So many schedules with these times."""
+    population = learnt(count)
+    tried = [replace(one, time_ms=factors_ms(one.draft)) for one in population.tried]
+    return replace(population, tried=sorted(tried, key=lambda one: one.time_ms))
+
+
+@dataclass
+class Told:
+    """Lowers as it is told: the features say what the time follows from.
+
+    Attributes:
+        refuses: drafts that Halide does not take.
+        fails: nothing can be lowered.
+        asked: every draft, as often as it was asked for.
+    """
+
+    refuses: Sequence[Draft] = ()
+    fails: bool = False
+    asked: list[Draft] = field(default_factory=list)
+
+    def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
+        self.asked += drafts
+        if self.fails:
+            return None
+        return [None if draft in self.refuses else (factors_ms(draft), 1.0) for draft in drafts]
+
+
+def fitted(population: Population) -> PopulationModel:
+    model = PopulationModels().fitted(population)
+    assert model is not None
+    return model
+
+
+def children(population: Population, count: int = 30) -> list[Draft]:
+    made = Evolution().propose(replace(population, lowering=None), count, Random(5))
+    return [child.draft for child in made][:count]
+
+
+def test_the_loop_nests_give_the_order() -> None:
+    population = replace(timed(40), lowering=Told())
+    drafts = children(population)
+    places = fitted(population).ranking(drafts, len(drafts))
+    assert sorted(places) == [*range(len(drafts))]
+    times_ms = [factors_ms(drafts[place]) for place in places]
+    third = len(drafts) // 3
+    assert sum(times_ms[:third]) < 0.8 * sum(times_ms[-third:])
+
+
+def test_only_those_that_schedules_speak_for_are_lowered() -> None:
+    population = replace(timed(40), lowering=(told := Told()))
+    drafts = children(population)
+    model = fitted(population)
+    told.asked.clear()
+    assert len(model.ranking(drafts, 10)) == len(told.asked) == 10
+
+
+def test_what_halide_refuses_is_left_out() -> None:
+    population = timed(40)
+    drafts = children(population)
+    refusing = replace(population, lowering=Told(refuses=drafts[:7]))
+    assert sorted(fitted(refusing).ranking(drafts, len(drafts))) == [
+        place for place, draft in enumerate(drafts) if draft not in drafts[:7]
+    ]
+
+
+def test_without_loop_nests_schedules_alone_decide() -> None:
+    plain = timed(40)
+    drafts = children(plain)
+    expected = fitted(plain).ranking(drafts, 10)
+    failing, refused = Told(fails=True), Told(refuses=[one.draft for one in plain.tried[ENOUGH_TIMED - 1 :]])
+    for told in (failing, refused):
+        assert fitted(replace(plain, lowering=told)).ranking(drafts, 10) == expected
+    dying = Told()
+    model = fitted(replace(plain, lowering=dying))
+    dying.fails = True
+    assert model.ranking(drafts, 10) == expected, "it failed after the model was made"
+
+
+def test_evolution_proposes_what_the_nests_speak_for() -> None:
+    population = replace(timed(40), lowering=Told())
+    made = [factors_ms(child.draft) for child in Evolution().propose(population, 6, Random(2))]
+    unaware = [factors_ms(draft) for draft in children(population, 6)]
+    assert sum(made[:6]) <= sum(unaware)

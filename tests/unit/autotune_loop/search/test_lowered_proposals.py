@@ -1,0 +1,61 @@
+"""A run's proposals are lowered before they are chosen, and the loop nests of all that is timed are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
+from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED
+from halide_autotune.autotune_loop.store.lowered_file import read_lowered
+from halide_autotune.autotune_loop.technique_name import TechniqueName
+from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest
+from tests.drafted_pipelines import recorded
+from tests.proposal_setting import NAME, WORK, Make, Setting, known, sampled
+
+WANTED = 6
+
+
+def nest(text: str) -> LoopNest:
+    """Some work that follows from the schedule."""
+    work = Computation("output", {"int_add": float(text.count("split"))}, ())
+    return LoopNest(VERSION, 32, Loop("", "", "root", 1.0, 0, (work,), (), ()))
+
+
+def answer(task: Task[Any]) -> object:
+    return [nest(text) for text in task.schedules_json] if isinstance(task, LowerSchedules) else recorded(NAME).shape
+
+
+def lowered(run: Setting) -> list[str]:
+    return [text for task in run.asked if isinstance(task, LowerSchedules) for text in task.schedules_json]
+
+
+def test_what_is_proposed_was_lowered_and_its_loop_nest_is_kept(make: Make) -> None:
+    run = make(script=answer)
+    timed = sampled(run, ENOUGH_TIMED + 5)
+    proposed = run.proposals.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
+    assert len(proposed) == WANTED
+    texts = lowered(run)
+    assert len({*texts}) == len(texts) > 2 * WANTED, "each once, and more than are proposed"
+    for sample in [*(one.sample for one in timed), *(one.sample for one in proposed)]:
+        text = run.proposals.schedule_json(sample)
+        assert read_lowered(run.store.lowered_path(run.store.samples / sample)) == nest(text)
+
+
+def test_the_next_batch_lowers_only_what_is_new(make: Make) -> None:
+    run = make(script=answer)
+    timed = sampled(run, ENOUGH_TIMED + 5)
+    run.proposals.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
+    before = {*lowered(run)}
+    run.proposals.propose(BatchInProgress(2, 0), TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
+    texts = lowered(run)
+    assert before < {*texts} and len({*texts}) == len(texts)
+
+
+def test_with_another_model_and_with_few_times_nothing_is_lowered(make: Make) -> None:
+    few = make(script=answer)
+    few.proposals.propose(WORK, TechniqueName.EVOLUTION, sampled(few, 5), known(few), WANTED, 0)
+    other = make(script=answer, model="gaussian_process")
+    other.proposals.propose(WORK, TechniqueName.EVOLUTION, sampled(other, ENOUGH_TIMED + 5), known(other), WANTED, 0)
+    assert not lowered(few) and not lowered(other)

@@ -1,0 +1,162 @@
+"""Schedules are lowered without generating code: the loop nests are what they say, and what is refused is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.lowering.loop_nest import Access, Computation, Loop, LoopNest
+from halide_autotune.targets.lowering.lower import Refused, lower_schedules
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+
+pytestmark = pytest.mark.toolchain
+
+WIDTH, HEIGHT, CHANNELS = 256, 128, 3
+TARGET = "x86-64-linux-sse41-avx-avx2-no_runtime"
+Lower = Callable[..., list[LoopNest | Refused] | GeneratorFailure]
+
+
+@pytest.fixture(scope="module", params=["cpp", "py"])
+def lower(
+    request: pytest.FixtureRequest,
+    halide: HalideInstall,
+    cpp_compiler: HostCppCompiler,
+    settings: Settings,
+    examples: Path,
+) -> Iterator[Lower]:
+    """Lowers schedules of the separable filter, in whatever language it is."""
+    reference = parse_generator(str(examples / f"separable_filter.{request.param}"))
+    program = open_generator(reference, halide, cpp_compiler, settings.environment)
+    preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler))
+    parameters = {"width": str(WIDTH), "height": str(HEIGHT)}
+
+    def lowered(
+        schedules: Sequence[str], *, limit_s: float = 60.0, time_s: float = 240.0, target: str = TARGET
+    ) -> list[LoopNest | Refused] | GeneratorFailure:
+        inspected = Inspected(program, program.names[0], parameters, target, ProcessLimits(time_s, 8 * 2**30))
+        return lower_schedules(inspected, preparation, schedules, limit_s, cpp_compiler)
+
+    yield lowered
+    program.close()
+
+
+def schedule(**calls: list[list[Any]]) -> str:
+    """Of these Funcs, by name; the variables are x, y, c and what splits name."""
+    made = {str(part) for of in calls.values() for call in of if call[0] == "split" for part in call[2:4]}
+    return json.dumps(
+        {
+            "function_name": "separable_filter",
+            "provenance": None,
+            "funcs": [{"id": name, "name": name} for name in calls],
+            "parameters": [],
+            "variables": [{"id": name, "reduction": False, "name": name} for name in ("x", "y", "c", *sorted(made))],
+            "stages": [{"func": name, "update": None, "if": [], "do": of} for name, of in calls.items()],
+        }
+    )
+
+
+ROWS = schedule(
+    output=[["split", "x", "xo", "xi", 32], ["vectorize", "xi"], ["parallel", "y"]],
+    columns=[["compute_at", "output", "y"], ["split", "x", "xo", "xi", 16], ["vectorize", "xi"]],
+)
+AT_ROOT = schedule(columns=[["compute_root"]])
+
+
+def nest_of(lower: Lower, text: str) -> LoopNest:
+    found = lower([text])
+    assert isinstance(found, list), found
+    (nest,) = found
+    assert isinstance(nest, LoopNest), nest
+    return nest
+
+
+def loops_in(loop: Loop) -> list[Loop]:
+    return [loop, *(each for inside in loop.loops for each in loops_in(inside))]
+
+
+def computed(loop: Loop, func: str) -> list[Computation]:
+    return [each for inside in loops_in(loop) for each in inside.computations if each.func == func]
+
+
+def accesses(loop: Loop, func: str, buffer: str) -> list[Access]:
+    return [each for of in computed(loop, func) for each in of.accesses if each.buffer == buffer]
+
+
+def test_loops_are_as_long_as_the_estimates_say(lower: Lower) -> None:
+    nest = nest_of(lower, ROWS)
+    assert (nest.vector_bytes, nest.root.kind, nest.root.extent) == (32, "root", 1)
+    parallel = [each for each in loops_in(nest.root) if each.kind == "parallel"]
+    assert {(each.func, each.extent) for each in parallel} == {("output", HEIGHT)}
+    stores = accesses(nest.root, "output", "output")
+    assert {(each.lanes, each.lane_stride, each.element_bytes, each.is_store) for each in stores} == {(32, 1, 1, True)}
+
+
+def test_an_access_moves_with_the_loops_around_it(lower: Lower) -> None:
+    (channel,) = nest_of(lower, ROWS).root.loops
+    (store,) = accesses(channel, "output", "output")
+    # The channels, the rows, and vectors of 32 in a row.
+    assert store.strides is not None and [*store.strides] == [WIDTH * HEIGHT, WIDTH, 32]
+    columns = accesses(channel, "columns", "columns")
+    assert (0, 0, 16) in {each.strides for each in columns if each.is_store}, "a row's memory is the same in each row"
+
+
+def test_memory_is_where_it_is_taken(lower: Lower) -> None:
+    rows, whole = (nest_of(lower, each).root for each in (ROWS, AT_ROOT))
+    (row,) = (each for loop in loops_in(rows) for each in loop.allocations)
+    assert row.buffer == "columns" and row.bytes is not None
+    assert 2 * (WIDTH + 6) <= row.bytes <= 2 * (WIDTH + 6 + 32), "a row with its borders, in vectors"
+    (all_of_it,) = whole.allocations
+    assert all_of_it.bytes == 2 * (WIDTH + 6) * HEIGHT * CHANNELS and not all_of_it.is_constant
+
+
+def test_what_is_inlined_is_computed_again(lower: Lower) -> None:
+    apart, inlined = (nest_of(lower, text).root for text in (AT_ROOT, schedule(output=[])))
+
+    def additions(root: Loop) -> float:
+        return max(each.operations.get("int_add", 0.0) for each in computed(root, "output"))
+
+    assert additions(inlined) > 4 * additions(apart)
+    assert not computed(inlined, "columns")
+
+
+def test_vectors_are_counted_by_the_targets_width(lower: Lower) -> None:
+    narrow = lower([ROWS], target=TARGET.replace("-avx-avx2", ""))
+    assert isinstance(narrow, list) and isinstance(narrow[0], LoopNest)
+    assert narrow[0].vector_bytes == 16
+
+    def casts(nest: LoopNest) -> float:
+        return max(each.operations.get("int_cast", 0.0) for each in computed(nest.root, "output"))
+
+    assert casts(narrow[0]) == 2 * casts(nest_of(lower, ROWS)) > 0
+
+
+def test_each_of_many_is_lowered_or_told(lower: Lower) -> None:
+    """What is refused, or takes too long, costs the others nothing."""
+    refused = schedule(output=[["vectorize", "nothing"]])
+    endless = schedule(output=[["split", "x", "xo", "xi", 200000], ["unroll", "xi"]])
+    found = lower([ROWS, refused, endless, "{", AT_ROOT], limit_s=2.0)
+    assert isinstance(found, list), found
+    assert [type(each) for each in found] == [LoopNest, Refused, Refused, Refused, LoopNest]
+    messages = [each.message for each in found if isinstance(each, Refused)]
+    assert "nothing" in messages[0]
+    assert messages[1] == "Lowering takes longer than 2 s."
+    assert "unexpected text at character" in messages[2]
+    assert found[0] == nest_of(lower, ROWS) and found[4] == nest_of(lower, AT_ROOT)
+
+
+def test_where_the_generator_does_not_end_there_is_no_nest(lower: Lower) -> None:
+    found = lower([ROWS], time_s=0.01)
+    assert isinstance(found, GeneratorFailure)
+    assert found.reason is GeneratorFailureReason.TIMED_OUT
