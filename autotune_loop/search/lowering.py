@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Listener, Notice
@@ -23,6 +24,8 @@ from halide_autotune.targets.process.atomic_write import write_atomically
 
 # Starting the generator takes as long as lowering some schedules.
 _FEWEST_AT_ONCE = 4
+# So many are lowered for each that is timed, if that takes at most so much of what building and timing it takes.
+_MOST_PER_WANTED, _SHARE_OF_TRIAL = 3, 0.5
 _OFF = "Schedules are chosen without lowering them, because that failed:"
 
 
@@ -33,6 +36,7 @@ class TaskLowering:
     Attributes:
         text_of: a schedule as JSON.
         limit_s: how long one may take.
+        trial_s: what building and timing one takes of the run's time.
     """
 
     executor: Executor
@@ -40,12 +44,24 @@ class TaskLowering:
     task_index: int
     text_of: Callable[[Draft], str]
     limit_s: Callable[[], float]
+    trial_s: Callable[[], float]
     listen: Listener
     _features: dict[str, NestFeatures | None] = field(default_factory=dict)
     _nests: dict[str, bytes] = field(default_factory=dict)
     _files: dict[str, Path] = field(default_factory=dict)
     _runs: itertools.count[int] = field(default_factory=itertools.count)
     _is_off: bool = False
+    # All that was lowered, and how long it took.
+    _lowered: int = 0
+    _lowering_s: float = 0.0
+
+    def affordable(self, wanted: int) -> int:
+        """See `Lowering.affordable`. For each that is wanted, lowering may take a share of what its trial takes."""
+        if not self._lowered:
+            return _MOST_PER_WANTED * wanted
+        each_s = self._lowering_s / self._lowered
+        most = _MOST_PER_WANTED * wanted
+        return min(most, int(wanted * _SHARE_OF_TRIAL * self.trial_s() / each_s)) if each_s > 0 else most
 
     def keep(self, sha256: str, path: Path) -> None:
         """Keep what is known of a schedule's loop nest, or comes to be known, in a file; it may be there already."""
@@ -89,6 +105,7 @@ class TaskLowering:
             )
             for chunk in chunks
         ]
+        began_s = monotonic()
         for chunk, future in zip(chunks, submitted, strict=True):
             found = future.result()
             if isinstance(found, GeneratorFailure | SdkError):
@@ -96,6 +113,8 @@ class TaskLowering:
                 continue
             for sha256, nest in zip(chunk, found, strict=True):
                 self._learn(sha256, nest if isinstance(nest, LoopNest) else None)
+        self._lowered += len(hashes)
+        self._lowering_s += monotonic() - began_s
 
     def _learn(self, sha256: str, nest: LoopNest | None) -> None:
         self._features[sha256] = None if nest is None else self._features_of(nest)

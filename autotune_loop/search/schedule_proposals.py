@@ -166,14 +166,18 @@ class ScheduleProposals:
 
     def batch_size(self, task_index: int, most: int, *, is_first: bool) -> int:
         """How many schedules a batch has, by what building and timing one takes in this run."""
-        budget_s = self.context.limits.budget_s
-        built_s, timed_s = list(self.store.database.build_times_s().values()), self.store.database.timing_times_s()
-        if budget_s is None or not (built_s or timed_s) or TechniqueName.EVOLUTION not in self.techniques(task_index):
+        budget_s, database = self.context.limits.budget_s, self.store.database
+        is_known = bool(database.build_times_s() or database.timing_times_s())
+        if budget_s is None or not is_known or TechniqueName.EVOLUTION not in self.techniques(task_index):
             return most
+        return batch_size(budget_s / len(self.context.tasks) / self._trial_s(), most, is_first=is_first)
+
+    def _trial_s(self) -> float:
+        """What building and timing a schedule takes of this run's time."""
+        built_s, timed_s = list(self.store.database.build_times_s().values()), self.store.database.timing_times_s()
         built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
         timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
-        each_s = built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
-        return batch_size(budget_s / len(self.context.tasks) / each_s, most, is_first=is_first)
+        return built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
 
     def propose(
         self,
@@ -291,6 +295,7 @@ class ScheduleProposals:
                 task_index,
                 lambda draft: print_json(self._schedule(draft, task_index)),
                 self._limit_s,
+                self._trial_s,
                 self.listen,
             )
         lowering = self._lowerings[task_index]

@@ -18,8 +18,6 @@ from halide_autotune.autotune_loop.search.techniques.population_model import Pop
 from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
 
 _CHAINS_PER_WANTED, _MOST_CHAINS, _STEPS = 2, 16, 8
-# Some of what they come by is known already.
-_RANKED_PER_WANTED = 3
 # In logarithms of the time: a step to what is expected to take so much more is taken in one of e cases.
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 0.2, 0.01
 
@@ -58,7 +56,7 @@ class Annealing:
                 for old, new in zip(chains, reached, strict=True)
             ]
         moved = [state.proposal for state in visited if state.proposal.moves]
-        for place in model.ranking([proposal.draft for proposal in moved], _RANKED_PER_WANTED * count):
+        for place in model.ranking([proposal.draft for proposal in moved], count):
             yield moved[place]
 
 

@@ -70,7 +70,7 @@ def _ordered(
         yield from _children(population, parents, _CHILDREN_PER_WANTED * count, source)
         return
     children = [*_children(population, parents, _CHILDREN_PER_CHOSEN * count, source)]
-    for place in model.ranking([child.draft for child in children], _CHILDREN_PER_WANTED * count):
+    for place in model.ranking([child.draft for child in children], count):
         yield children[place]
 
 

@@ -26,8 +26,8 @@ _BASES, _SLOWEST_BASE = 4, 1.5
 _LARGE_STEPS, _SMALL_STEPS = (2.0, 1 / 2), (3 / 2, 2 / 3)
 # A step has helped if it made a schedule this much faster.
 _FASTER = 0.98
-# Of the steps of one number so many are looked at, and so many ranked.
-_STEPS_PER_WANTED, _RANKED_PER_WANTED = 6, 3
+# Of the steps of one number so many are looked at.
+_STEPS_PER_WANTED = 6
 _MOVE = "factor"
 
 Factors = Mapping[FactorPlace, int]
@@ -76,10 +76,10 @@ class PatternSearch:
                 if _all_fit(structure, factors):
                     yield from _proposals(base, [factors], mutation)
             steps = _single_steps(family, structure, source)[: _STEPS_PER_WANTED * count]
-            yield from self._ordered([*_proposals(base, steps, mutation)], population, _RANKED_PER_WANTED * count)
+            yield from self._ordered([*_proposals(base, steps, mutation)], population, count)
 
     def _ordered(self, steps: Sequence[Proposal], population: Population, count: int) -> Iterator[Proposal]:
-        """As the model of the population orders them, if there is one: so many."""
+        """As the model of the population orders them, if there is one."""
         model = self._models.fitted(population) if steps else None
         if model is None:
             yield from steps

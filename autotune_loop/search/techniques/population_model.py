@@ -18,6 +18,9 @@ from halide_autotune.targets.extension_point import told
 
 # Of fewer schedules there is nothing to learn.
 ENOUGH_TIMED = 15
+_RANKED_PER_WANTED = 3
+# Where this many cannot be chosen from more, lowering is not worth it.
+_BATCH = 8
 
 
 @dataclass(frozen=True)
@@ -37,21 +40,22 @@ class PopulationModel:
         """The expected logarithm of each schedule's time in milliseconds; nothing is lowered for it."""
         return self.by_schedule.predict(features_in(drafts, self.population))[0]
 
-    def ranking(self, drafts: Sequence[Draft], count: int) -> list[int]:
-        """The places of up to `count` schedules to time, the most promising first.
+    def ranking(self, drafts: Sequence[Draft], wanted: int) -> list[int]:
+        """The places of the schedules to time, the most promising first: more than are wanted, as some may be known.
 
-        Those are lowered if that is wanted: it puts them in their order, and leaves out what Halide refuses.
+        As many as is worth it are lowered: it puts them in their order, and leaves out what Halide refuses.
         """
-        places = self.by_schedule.ranking(features_in(drafts, self.population), count)
+        places = self.by_schedule.ranking(features_in(drafts, self.population), _RANKED_PER_WANTED * wanted)
         lowering = self.population.lowering
         if self.by_nest is None or lowering is None:
             return places
-        nests = lowering.features([drafts[place] for place in places])
+        most = lowering.affordable(wanted)
+        nests = lowering.features([drafts[place] for place in places[:most]]) if most > wanted else None
         if nests is None:
             return places
-        lowered = [(place, nest) for place, nest in zip(places, nests, strict=True) if nest is not None]
+        lowered = [(place, nest) for place, nest in zip(places, nests, strict=False) if nest is not None]
         order = self.by_nest.ranking([nest for _, nest in lowered], len(lowered))
-        return [lowered[position][0] for position in order]
+        return [*(lowered[position][0] for position in order), *places[most:]]
 
 
 class PopulationModels:
@@ -103,7 +107,9 @@ class PopulationModels:
 
 def _by_nest(population: Population) -> NestModel | None:
     lowering = population.lowering
-    nests = None if lowering is None else lowering.features([one.draft for one in population.tried])
+    if lowering is None or lowering.affordable(_BATCH) <= _BATCH:
+        return None
+    nests = lowering.features([one.draft for one in population.tried])
     if nests is None:
         return None
     known = [(nest, one.time_ms) for nest, one in zip(nests, population.tried, strict=True) if nest is not None]

@@ -45,6 +45,9 @@ class InUse:
 class Lowering(Protocol):
     """Lowers schedules, which tells much of their time and takes a part of what building them takes."""
 
+    def affordable(self, wanted: int) -> int:
+        """How many schedules it is worth lowering to choose so many from them."""
+
     def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
         """The features of each one's loop nest, None where Halide refuses it; None if nothing can be lowered."""
 

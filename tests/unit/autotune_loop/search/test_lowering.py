@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,7 +50,9 @@ class Setting:
 def make(tmp_path: Path) -> Callable[..., Setting]:
     """Makes a task's lowering; `answer` gives what a task of these schedules comes to."""
 
-    def setting(answer: Callable[[LowerSchedules], object] | None = None, build_slots: int = 1) -> Setting:
+    def setting(
+        answer: Callable[[LowerSchedules], object] | None = None, build_slots: int = 1, trial_s: float = 1.0
+    ) -> Setting:
         asked: list[LowerSchedules] = []
 
         def script(task: Any) -> object:
@@ -60,7 +63,7 @@ def make(tmp_path: Path) -> Callable[..., Setting]:
         executor.build_slots = build_slots
         context = SimpleNamespace(parallelism=4, workspace=SimpleNamespace(work_folder=tmp_path / "work"))
         heard: list[Event] = []
-        lowering = TaskLowering(executor, cast(Any, context), 0, text_of, lambda: 7.0, heard.append)
+        lowering = TaskLowering(executor, cast(Any, context), 0, text_of, lambda: 7.0, lambda: trial_s, heard.append)
         return Setting(lowering, asked, heard)
 
     return setting
@@ -84,6 +87,18 @@ def test_many_are_lowered_in_all_build_slots(
     found = run.lowering.features(DRAFTS[:count])
     assert found is not None and None not in found
     assert sorted(len(task.schedules_json) for task in run.asked) == sizes
+
+
+def test_lowering_may_take_half_of_what_a_trial_takes(
+    make: Callable[..., Setting], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock_s = itertools.count(0, 10)
+    monkeypatch.setattr("halide_autotune.autotune_loop.search.lowering.monotonic", lambda: float(next(clock_s)))
+    quick, slow, hopeless = (make(trial_s=trial_s) for trial_s in (9.0, 3.0, 1.0))
+    assert slow.lowering.affordable(10) == 30, "nothing is known"
+    for run in (quick, slow, hopeless):
+        run.lowering.features(DRAFTS[:10])  # a second each
+    assert [run.lowering.affordable(10) for run in (quick, slow, hopeless)] == [30, 15, 5]
 
 
 def test_what_halide_refuses_has_no_features_and_is_not_tried_again(make: Callable[..., Setting]) -> None:

@@ -56,7 +56,7 @@ def test_what_it_knows_least_of_is_timed_first_among_equals() -> None:
     model = PopulationModels(PlugInModels("lab", Even)).fitted(known)
     assert model is not None
     drafts = [one.draft for one in known.tried[:4]]
-    assert model.ranking(drafts, 3) == [3, 2, 1]
+    assert model.ranking(drafts, 1) == [3, 2, 1]
     assert model.predict(drafts).shape == (4,)
 
 

@@ -39,12 +39,17 @@ class Told:
     Attributes:
         refuses: drafts that Halide does not take.
         fails: nothing can be lowered.
+        per_wanted: so many are worth it.
         asked: every draft, as often as it was asked for.
     """
 
     refuses: Sequence[Draft] = ()
     fails: bool = False
+    per_wanted: float = 3
     asked: list[Draft] = field(default_factory=list)
+
+    def affordable(self, wanted: int) -> int:
+        return int(self.per_wanted * wanted)
 
     def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
         self.asked += drafts
@@ -75,11 +80,21 @@ def test_the_loop_nests_give_the_order() -> None:
 
 
 def test_only_those_that_schedules_speak_for_are_lowered() -> None:
-    population = replace(timed(40), lowering=(told := Told()))
+    population = replace(timed(40), lowering=(told := Told(per_wanted=2)))
     drafts = children(population)
     model = fitted(population)
     told.asked.clear()
-    assert len(model.ranking(drafts, 10)) == len(told.asked) == 10
+    places = model.ranking(drafts, 5)
+    assert len(places) == 15 and len(told.asked) == 10
+    plain = fitted(replace(population, lowering=None)).ranking(drafts, 5)
+    assert {*places[:10]} == {*plain[:10]} and places[10:] == plain[10:], "the others come behind, as they were"
+
+
+def test_where_lowering_takes_too_long_nothing_is_lowered() -> None:
+    population = replace(timed(40), lowering=(told := Told(per_wanted=1)))
+    drafts = children(population)
+    assert fitted(population).ranking(drafts, 5) == fitted(replace(population, lowering=None)).ranking(drafts, 5)
+    assert not told.asked
 
 
 def test_what_halide_refuses_is_left_out() -> None:
