@@ -1,12 +1,13 @@
-"""How well the model of a pipeline's schedules foresees those of the next batch, in runs that were recorded.
+"""How well models foresee a run's next batch, in runs that were recorded: of schedules, and of their loop nests.
 
     python -m benchmarks.foreseen_schedules RUN_FOLDER ...
 
-For each batch with enough schedules that were made as data, the model is fitted to what was timed before, as in the
-run, and predicts them. Printed for each run, as means over its batches: Spearman's rank correlation of predicted and
-timed; the median time of the third that the model puts first, as a share of the batch's median; and how often the
-batch's fastest is in that third (goal: in half of the batches of all runs; by chance it is in a third). The generators
-must be where they were.
+For each batch with enough schedules that were made as data, each model is fitted to what was timed before, as in the
+run, and predicts them: `schedule` knows what schedules say, `nest` what their loops do, `prior` also what random
+programs say of such loops. Printed for each run, as means over its batches: Spearman's rank correlation of predicted
+and timed; the share of pairs in order; and how often the batch's fastest is in the third that the model puts first
+(goal for `prior`: in 60 % of the batches of all runs; by chance it is in a third). `first` is the second batch, which
+is made before anything was timed: only the prior says something of it. The generators must be where they were.
 """
 
 from __future__ import annotations
@@ -14,21 +15,26 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.recorded_nests import RecordedNests, recorded_nests
 from benchmarks.simulated_clock_ranking import Bench, open_bench
 from halide_autotune.autotune_loop.candidate import Measured, technique_of
-from halide_autotune.autotune_loop.cost_model.ranking import spearman
+from halide_autotune.autotune_loop.cost_model.ranking import ordered_pairs, spearman
 from halide_autotune.autotune_loop.draft.features import features_of
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.gaussian_process import Array
+from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
+from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior, read_prior
 from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
@@ -42,65 +48,101 @@ from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.schedule.header import read_schedule
 
 _SMALLEST_BATCH = 6
-GOAL = 0.5
+GOAL = 0.6
+
+
+@dataclass(frozen=True)
+class Known:
+    """A schedule that was timed, as both models see it."""
+
+    measured: Measured
+    features: Features
+    nest: NestFeatures
+
+    @property
+    def is_child(self) -> bool:
+        """Whether it was made by what chooses with a model."""
+        return technique_of(self.measured.candidate.point) in (TechniqueName.EVOLUTION, TechniqueName.ANNEALING)
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """A batch: the correlation, the median of the model's first third over that of all, and whether it has the best."""
+    """A batch: the correlation, the share of pairs in order, and whether the model's first third has the best."""
 
     correlation: float
-    first_third: float
+    in_order: float
     has_best: bool
 
 
+Found = dict[str, list[Foreseen]]
+
+
 def main() -> int:
-    """Print a row for each run; exit code 1 if the goal is missed."""
+    """Print rows for each run; exit code 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_FOLDER")
-    batches: list[Foreseen] = []
-    bench = open_bench()
-    print(f"{'run':40}{'batches':>8}{'correlation':>12}{'first third':>12}{'best in it':>11}")
+    bench, prior = open_bench(), read_prior()
+    assert prior is not None, "the shipped one has today's features"
+    of_all: Found = {}
+    print(f"{'run':40}{'model':>10}{'batches':>9}{'correlation':>13}{'in order':>10}{'best in it':>12}")
     for folder in parser.parse_args().runs:
-        found = foreseen(folder, bench)
-        batches += found
-        if found:
-            print(_row(str(folder)[-38:], found), flush=True)
-    if not batches:
+        found = foreseen(folder, bench, prior)
+        _print(str(folder)[-38:], found)
+        for model, batches in found.items():
+            of_all.setdefault(model, []).extend(batches)
+    if not of_all:
         print("No run has a batch that is large enough.", file=sys.stderr)
         return 1
-    print(_row("all", batches))
-    return 0 if statistics.mean(one.has_best for one in batches) >= GOAL else 1
+    _print("all", of_all)
+    return 0 if statistics.mean(one.has_best for one in of_all["prior"]) >= GOAL else 1
 
 
-def foreseen(folder: Path, bench: Bench) -> list[Foreseen]:
-    """What the model says of the batches of a run's first pipeline."""
-    run = read_recorded_run(folder)
-    tasks = run.record.spec.tasks
-    names = _names(tasks[0], bench)
-    header = f"{sample_file_name(tasks)}.schedule.h"
-    samples = [one for one in run.samples if one.candidate.task_index == 0]
-    features = [_features(folder / "samples" / one.candidate.sample / header, names) for one in samples]
-    drafted = [(one, each) for one, each in zip(samples, features, strict=True) if each is not None]
-    found = []
-    for index in sorted({one.candidate.round_index for one in samples}):
-        before = [each for each in drafted if each[0].candidate.round_index < index]
-        batch = [each for each in drafted if each[0].candidate.round_index == index and _is_child(each[0])]
-        if len(before) >= ENOUGH_TIMED and len(batch) >= _SMALLEST_BATCH:
-            found.append(_foresee(before, batch))
+def foreseen(folder: Path, bench: Bench, prior: NestPrior) -> Found:
+    """What the models say of the batches of a run's first pipeline."""
+    known = _known(folder, bench)
+    found: Found = {}
+    for index in sorted({one.measured.candidate.round_index for one in known}):
+        before = [one for one in known if one.measured.candidate.round_index < index]
+        batch = [one for one in known if one.measured.candidate.round_index == index and one.is_child]
+        if len(batch) < _SMALLEST_BATCH:
+            continue
+        times_ms = np.array([one.measured.median_ms for one in batch])
+        for model, predicted in _predictions(before, batch, prior).items():
+            found.setdefault(model, []).append(_foreseen(predicted, times_ms))
     return found
 
 
-def _is_child(one: Measured) -> bool:
-    return technique_of(one.candidate.point) in (TechniqueName.EVOLUTION, TechniqueName.ANNEALING)
+def _predictions(before: Sequence[Known], batch: Sequence[Known], prior: NestPrior) -> Mapping[str, Array]:
+    nests = [one.nest for one in batch]
+    if len(before) < ENOUGH_TIMED:
+        rows = np.array(nests)
+        return {"first": prior.expected(rows - rows.mean(axis=0))}
+    times_ms = [one.measured.median_ms for one in before]
+    timed = [one.nest for one in before]
+    by_schedule = ScheduleModel([one.features for one in before], times_ms)
+    return {
+        "schedule": by_schedule.predict([one.features for one in batch])[0],
+        "nest": NestModel(timed, times_ms).predict(nests)[0],
+        "prior": NestModel(timed, times_ms, prior).predict(nests)[0],
+    }
 
 
-def _foresee(before: Sequence[tuple[Measured, Features]], batch: Sequence[tuple[Measured, Features]]) -> Foreseen:
-    model = ScheduleModel([each for _, each in before], [one.median_ms for one, _ in before])
-    predicted, times_ms = model.predict([each for _, each in batch])[0], np.array([one.median_ms for one, _ in batch])
-    first = np.argsort(predicted)[: len(batch) // 3]
-    share = float(np.median(times_ms[first]) / np.median(times_ms))
-    return Foreseen(spearman(predicted, times_ms) or 0.0, share, int(times_ms.argmin()) in first)
+def _foreseen(predicted: Array, times_ms: Array) -> Foreseen:
+    first = np.argsort(predicted, kind="stable")[: len(times_ms) // 3]
+    right, pairs = ordered_pairs(predicted, times_ms)
+    return Foreseen(spearman(predicted, times_ms) or 0.0, right / max(1, pairs), int(times_ms.argmin()) in first)
+
+
+def _known(folder: Path, bench: Bench) -> list[Known]:
+    tasks = read_recorded_run(folder).record.spec.tasks
+    names, header = _names(tasks[0], bench), f"{sample_file_name(tasks)}.schedule.h"
+    recorded: list[RecordedNests] = recorded_nests(folder, bench)
+    known = []
+    for measured, nest in zip(recorded[0].samples, recorded[0].nests, strict=True):
+        features = _features(folder / "samples" / measured.candidate.sample / header, names)
+        if features is not None:
+            known.append(Known(measured, features, nest))
+    return known
 
 
 def _names(task: TuningTask, bench: Bench) -> PipelineNames:
@@ -124,12 +166,14 @@ def _features(header: Path, names: PipelineNames) -> Features | None:
     return features_of(DraftStructure(draft, names))
 
 
-def _row(name: str, batches: Sequence[Foreseen]) -> str:
-    return (
-        f"{name:40}{len(batches):8}{statistics.mean(one.correlation for one in batches):12.2f}"
-        f"{statistics.mean(one.first_third for one in batches):12.2f}"
-        f"{statistics.mean(one.has_best for one in batches):11.2f}"
-    )
+def _print(name: str, found: Found) -> None:
+    for model, batches in found.items():
+        means = (
+            statistics.mean(one.correlation for one in batches),
+            statistics.mean(one.in_order for one in batches),
+            statistics.mean(one.has_best for one in batches),
+        )
+        print(f"{name:40}{model:>10}{len(batches):9}{means[0]:13.2f}{means[1]:10.2f}{means[2]:12.2f}", flush=True)
 
 
 if __name__ == "__main__":

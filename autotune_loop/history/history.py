@@ -7,17 +7,18 @@ import os
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import chain, zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity
 from halide_autotune.targets.errors import HistoryError, os_error_as
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS schedules (
     at_any_size TEXT NOT NULL, as_timed TEXT NOT NULL, pipeline TEXT NOT NULL, conditions TEXT NOT NULL,
@@ -28,6 +29,11 @@ CREATE TABLE IF NOT EXISTS schedules (
 ) WITHOUT ROWID
 """
 _SALT_SCHEMA = "CREATE TABLE IF NOT EXISTS salts (salt TEXT NOT NULL)"
+_NEST_SCHEMA = """
+CREATE TABLE IF NOT EXISTS nests (
+    as_timed TEXT NOT NULL, sha256 TEXT NOT NULL, nest BLOB NOT NULL, PRIMARY KEY (as_timed, sha256)
+) WITHOUT ROWID
+"""
 _NAMES = tuple(field.name for field in fields(KnownSchedule))
 _COLUMNS = ", ".join((*_NAMES, "sha256"))
 _ADD = f"INSERT OR IGNORE INTO schedules ({_COLUMNS}) VALUES ({', '.join('?' * (len(_NAMES) + 1))})"
@@ -52,6 +58,18 @@ SELECT pipeline, conditions, halide_target, device, clock, count(*), min(time_ms
 FROM schedules GROUP BY as_timed, 1, 3, 4, 5 ORDER BY pipeline, as_timed, 8 DESC
 """
 _SCHEDULES = f"SELECT {', '.join(_NAMES)} FROM schedules WHERE ? IS NULL OR pipeline = ? ORDER BY at_unix_s, sha256"
+_ADD_NEST = "INSERT OR REPLACE INTO nests VALUES (?, ?, ?)"
+_NEST_GROUPS = """
+SELECT as_timed, halide_target, device, clock FROM schedules JOIN nests USING (as_timed, sha256)
+WHERE halide_target GLOB ? AND conditions GLOB ?
+GROUP BY 1, 2, 3, 4 HAVING count(*) >= ? ORDER BY max(at_unix_s) DESC LIMIT ?
+"""
+# The order of hashes is one of chance.
+_NESTS = """
+SELECT nest, time_ms FROM schedules JOIN nests USING (as_timed, sha256)
+WHERE (as_timed, halide_target, device, clock) = (?, ?, ?, ?) ORDER BY sha256 LIMIT ?
+"""
+_PRUNE_NESTS = "DELETE FROM nests WHERE (as_timed, sha256) NOT IN (SELECT as_timed, sha256 FROM schedules)"
 _PRUNE = """
 DELETE FROM schedules WHERE (as_timed, halide_target, device, clock, sha256) IN (
     SELECT as_timed, halide_target, device, clock, sha256 FROM (
@@ -84,6 +102,15 @@ class PlaceSummary:
     newest_unix_s: float
 
 
+@dataclass(frozen=True)
+class NestLimits:
+    """How many loop nests are asked for: of so many pipelines, so many of each; none of pipelines with fewer."""
+
+    most_pipelines: int
+    most_each: int
+    fewest_each: int
+
+
 class History:
     """The history in a file, which is made when something is first added.
 
@@ -97,14 +124,22 @@ class History:
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def add(self, schedules: Iterable[KnownSchedule]) -> int:
-        """Add schedules; returns how many of them were not known at their place."""
+    def add(
+        self, schedules: Iterable[KnownSchedule], nests: Mapping[tuple[str, str], bytes] = MappingProxyType({})
+    ) -> int:
+        """Add schedules; returns how many of them were not known at their place.
+
+        Args:
+            nests: the loop nests that they are lowered to, by pipeline as it was timed and hash of the schedule; the
+                content of `.lowered` files.
+        """
         several = [*schedules]  # before others have to wait
         with os_error_as(HistoryError, f"{self.file.parent} cannot be made"):
             self.file.parent.mkdir(parents=True, exist_ok=True)
         with self._changing() as connection:
             added = connection.executemany(_ADD, map(_row, several)).rowcount
             connection.executemany(_UPDATE, map(_update, several))
+            connection.executemany(_ADD_NEST, [(*key, nest) for key, nest in nests.items()])
             return added
 
     def best(self, pipeline: PipelineIdentity, place: tuple[str, str, str], count: int) -> list[KnownSchedule]:
@@ -116,8 +151,7 @@ class History:
         Args:
             place: Halide target, device and clock.
         """
-        kind = "-".join(place[0].split("-")[:2])  # such as arm-64
-        asked = (pipeline.at_any_size, f"{kind}-*", *place, place[0])
+        asked = (pipeline.at_any_size, _of_kind(place[0]), *place, place[0])
         groups: dict[tuple[str, ...], list[KnownSchedule]] = {}
         with self._reading() as connection:
             if connection is None:
@@ -131,6 +165,20 @@ class History:
             for one in filter(None, chain.from_iterable(zip_longest(*ranked))):
                 distinct.setdefault(one.sha256, one)
         return [*distinct.values()][:count]
+
+    def nests(self, halide_target: str, threads: str, limits: NestLimits) -> list[list[tuple[bytes, float]]]:
+        """Loop nests with their times in milliseconds, pipeline by pipeline at each place, the newest first.
+
+        Args:
+            halide_target: other targets of its kind of processor count, too.
+            threads: as `conditions_text` tells them: others' tasks are shared out otherwise.
+        """
+        asked = (_of_kind(halide_target), f"*, {threads}", limits.fewest_each, limits.most_pipelines)
+        with self._reading() as connection:
+            if connection is None or _version(self.file, connection) < _VERSION:
+                return []
+            groups = connection.execute(_NEST_GROUPS, asked).fetchall()
+            return [connection.execute(_NESTS, (*group, limits.most_each)).fetchall() for group in groups]
 
     def summary(self) -> list[PlaceSummary]:
         """What is known, by pipeline and place."""
@@ -161,6 +209,7 @@ class History:
             return 0
         with self._changing() as connection:
             deleted = connection.execute(_PRUNE, (pipeline, pipeline, keep, since_unix_s)).rowcount
+            connection.execute(_PRUNE_NESTS)
         # They are deleted; that the file also becomes smaller may wait until nobody uses it.
         with contextlib.suppress(HistoryError), self._connected(_READING_PATIENCE_S) as connection:
             connection.execute("VACUUM")
@@ -180,10 +229,12 @@ class History:
     def _changing(self) -> Iterator[sqlite3.Connection]:
         with self._connected(_PATIENCE_S) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if not _version(self.file, connection):
-                connection.execute(_SCHEMA)
-                connection.execute(_SALT_SCHEMA)
-                connection.execute("INSERT INTO salts VALUES (?)", (secrets.token_hex(),))
+            version = _version(self.file, connection)
+            if version < _VERSION:
+                for schema in (_SCHEMA, _SALT_SCHEMA, _NEST_SCHEMA):
+                    connection.execute(schema)
+                if not version:
+                    connection.execute("INSERT INTO salts VALUES (?)", (secrets.token_hex(),))
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
             yield connection
             connection.execute("COMMIT")
@@ -195,6 +246,11 @@ class History:
                 yield connection
         except (sqlite3.Error, zlib.error, UnicodeError, TypeError) as error:
             raise _trouble(self.file, error, patience_s) from error
+
+
+def _of_kind(halide_target: str) -> str:
+    """A pattern for the Halide targets of the same kind of processor, such as arm-64."""
+    return "-".join(halide_target.split("-")[:2]) + "-*"
 
 
 def _version(file: Path, connection: sqlite3.Connection) -> int:

@@ -77,5 +77,9 @@ def place_of(halide_target: str, devices: Iterable[str], clock: str) -> tuple[st
 def conditions_text(size: str, further_sizes: int, threads: int) -> str:
     """'1280x720x3 and 1 more, 2 threads', for people."""
     more = f" and {further_sizes} more" if further_sizes else ""
-    of_threads = "1 thread" if threads == 1 else f"{threads} threads"
-    return f"{size[:_LONGEST_CONDITIONS_CHARACTERS]}{more}, {of_threads}"
+    return f"{size[:_LONGEST_CONDITIONS_CHARACTERS]}{more}, {threads_text(threads)}"
+
+
+def threads_text(threads: int) -> str:
+    """'2 threads', as `conditions_text` ends."""
+    return "1 thread" if threads == 1 else f"{threads} threads"

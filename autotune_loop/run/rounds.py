@@ -33,7 +33,8 @@ from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from halide_autotune.autotune_loop.run.time_plan import TimePlan
 from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
 from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
-from halide_autotune.autotune_loop.search.known_schedules import KnownSchedules
+from halide_autotune.autotune_loop.search.known.known_nests import prior_of_run
+from halide_autotune.autotune_loop.search.known.known_schedules import KnownSchedules
 from halide_autotune.autotune_loop.search.parameter_batches import ParameterBatches
 from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
 from halide_autotune.autotune_loop.specification.objective import ObjectiveKind
@@ -75,7 +76,8 @@ class Rounds:
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
         known = KnownSchedules(self.store, self.prepared.history, self.listen)
-        self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen, known.of)
+        prior = prior_of_run(self.store, self.prepared.history, self.listen)
+        self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen, known.of, prior)
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
         shared = (self.executor, self.store, self.context)
         self._busy_funcs = BusyFuncs(*shared, self._proposals, self._builder_stop.is_set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -15,8 +15,11 @@ from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
+from halide_autotune.autotune_loop.search.run_pace import RunPace
+from halide_autotune.autotune_loop.search.techniques.models import LOWERED
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.lowered_file import pack_lowered, read_lowered
+from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.errors import GeneratorError, SdkError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import LoopNest
@@ -130,3 +133,48 @@ class TaskLowering:
         if not self._is_off:
             self.listen(Notice(f"{_OFF} {failure.message}", warning=True))
         self._is_off = True
+
+
+@dataclass
+class RunLowerings:
+    """What lowers the schedules of each of a run's tasks, if the run's model wants that.
+
+    Attributes:
+        text_of: a schedule of a task as JSON.
+        pace: of the run.
+    """
+
+    executor: Executor
+    store: RunStore
+    context: RunContext
+    text_of: Callable[[Draft, int], str]
+    pace: RunPace
+    listen: Listener
+    _tasks: dict[int, TaskLowering] = field(default_factory=dict)
+
+    def of(self, task_index: int, samples: Mapping[str, str]) -> TaskLowering | None:
+        """What lowers a task's schedules; it keeps the loop nests of those that are tried.
+
+        Args:
+            samples: their hashes → their folders below samples/.
+        """
+        if self.context.spec.options.search.model != LOWERED:
+            return None
+        if task_index not in self._tasks:
+            self._tasks[task_index] = TaskLowering(
+                self.executor,
+                self.context,
+                task_index,
+                lambda draft: self.text_of(draft, task_index),
+                self.pace.limit_s,
+                self.pace.trial_s,
+                self.listen,
+            )
+        for sha256, sample in samples.items():
+            self.keep(task_index, sha256, sample)
+        return self._tasks[task_index]
+
+    def keep(self, task_index: int, sha256: str, sample: str) -> None:
+        """Keep a schedule's loop nest in its folder below samples/, if it was lowered."""
+        if task_index in self._tasks:
+            self._tasks[task_index].keep(sha256, self.store.lowered_path(self.store.samples / sample))

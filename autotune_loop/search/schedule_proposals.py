@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
-import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -33,12 +32,12 @@ from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_jso
 from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
-from halide_autotune.autotune_loop.search.batch_size import batch_size
 from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
-from halide_autotune.autotune_loop.search.lowering import TaskLowering
+from halide_autotune.autotune_loop.search.lowering import RunLowerings
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
-from halide_autotune.autotune_loop.search.techniques.models import LOWERED
+from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.techniques.registry import PlugInTechnique, load_techniques
 from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
 from halide_autotune.autotune_loop.specification.run_context import RunContext
@@ -61,10 +60,6 @@ _MOST_KNOWN = 4
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
 # made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
 _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
-# Something that takes so many times as long to compile as others did is not worth waiting for.
-_PATIENCE = 4.0
-_LEAST_LIMIT_S = 5.0
-_USUAL_BUILD_S, _USUAL_TIMING_S = 1.0, 0.3
 
 
 def _place(technique: str) -> tuple[int, str]:
@@ -101,6 +96,7 @@ class ScheduleProposals:
 
     Attributes:
         known: what earlier runs found for an argument set's pipeline, the most promising first.
+        prior: what the loop nests of other pipelines say.
     """
 
     executor: Executor
@@ -108,6 +104,7 @@ class ScheduleProposals:
     context: RunContext
     listen: Listener
     known: Callable[[int, PipelineShape], Sequence[KnownSchedule]]
+    prior: NestPrior | None = None
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
     _hashes: dict[str, str] = field(default_factory=dict)
@@ -115,14 +112,15 @@ class ScheduleProposals:
     _without_search: set[int] = field(default_factory=set)
     _known: dict[int, list[Draft]] = field(default_factory=dict)
     _left: dict[int, list[Candidate]] = field(default_factory=dict)
-    _lowerings: dict[int, TaskLowering] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
 
         def tell(fault: str) -> None:
             self.listen(Notice(fault, warning=True))
 
-        self._techniques = load_techniques(self.context.spec.options.search, tell)
+        self._techniques = load_techniques(self.context.spec.options.search, tell, self.prior)
+        self._pace = RunPace(self.executor, self.store, self.context)
+        self._lowerings = RunLowerings(self.executor, self.store, self.context, self._json, self._pace, self.listen)
 
     def techniques(self, task_index: int) -> tuple[str, ...]:
         """Those that are asked for and can be used for a task."""
@@ -165,19 +163,10 @@ class ScheduleProposals:
         return divide(self._outcomes(work.task_index, tried), techniques, count)
 
     def batch_size(self, task_index: int, most: int, *, is_first: bool) -> int:
-        """How many schedules a batch has, by what building and timing one takes in this run."""
-        budget_s, database = self.context.limits.budget_s, self.store.database
-        is_known = bool(database.build_times_s() or database.timing_times_s())
-        if budget_s is None or not is_known or TechniqueName.EVOLUTION not in self.techniques(task_index):
+        """How many schedules a batch has; see `RunPace.batch_size`. Without evolution there are no generations."""
+        if TechniqueName.EVOLUTION not in self.techniques(task_index):
             return most
-        return batch_size(budget_s / len(self.context.tasks) / self._trial_s(), most, is_first=is_first)
-
-    def _trial_s(self) -> float:
-        """What building and timing a schedule takes of this run's time."""
-        built_s, timed_s = list(self.store.database.build_times_s().values()), self.store.database.timing_times_s()
-        built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
-        timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
-        return built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
+        return self._pace.batch_size(most, is_first=is_first)
 
     def propose(
         self,
@@ -226,7 +215,7 @@ class ScheduleProposals:
     def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         """Start to build a candidate that was proposed."""
         text = self.schedule_json(candidate.sample)
-        folder, limit_s = self.store.objects / candidate.symbol, self._limit_s()
+        folder, limit_s = self.store.objects / candidate.symbol, self._pace.limit_s()
         return self.executor.submit(BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s))
 
     def schedule_json(self, sample: str) -> str:
@@ -236,12 +225,6 @@ class ScheduleProposals:
             GeneratorError: its header cannot be read.
         """
         return print_json(parse_schedule(read_schedule(self.store.schedule_path(self.store.samples / sample))))
-
-    def _limit_s(self) -> float:
-        """For building one: a few times as long as others usually took."""
-        times_s = sorted(self.store.database.build_times_s().values())
-        usual_s = times_s[len(times_s) // 2] if times_s else self.context.limits.search_s
-        return max(_LEAST_LIMIT_S, _PATIENCE * usual_s)
 
     def _pipeline(self, task_index: int) -> PipelineNames | None:
         """The names of a task's pipeline; None, which is told once, where it cannot be described."""
@@ -281,29 +264,13 @@ class ScheduleProposals:
             in_use=self._in_use(names, task_index),
             known=self._known_drafts(names, task_index),
             busy=self._busy(names, timed),
-            lowering=self._lowering(task_index, tried, timed),
+            lowering=self._lowerings.of(task_index, self._samples(task_index, tried, timed)),
         )
 
-    def _lowering(self, task_index: int, tried: Sequence[Tried], timed: Sequence[TimedSchedule]) -> TaskLowering | None:
-        """What lowers a task's schedules, if the model wants that; it keeps the loop nests of what is tried."""
-        if self.context.spec.options.search.model != LOWERED:
-            return None
-        if task_index not in self._lowerings:
-            self._lowerings[task_index] = TaskLowering(
-                self.executor,
-                self.context,
-                task_index,
-                lambda draft: print_json(self._schedule(draft, task_index)),
-                self._limit_s,
-                self._trial_s,
-                self.listen,
-            )
-        lowering = self._lowerings[task_index]
+    def _samples(self, task_index: int, tried: Sequence[Tried], timed: Sequence[TimedSchedule]) -> dict[str, str]:
+        """The hash of each schedule that was tried → its folder below samples/."""
         samples = {one.symbol: one.sample for one in timed}
-        for one in tried:
-            folder = self.store.samples / samples[one.symbol]
-            lowering.keep(self._sha256_of(one, task_index), self.store.lowered_path(folder))
-        return lowering
+        return {self._sha256_of(one, task_index): samples[one.symbol] for one in tried}
 
     def _in_use(self, names: PipelineNames, task_index: int) -> InUse | None:
         for kept, origin in ((INCUMBENT, Origin.INCUMBENT), (OWN, Origin.OWN_SCHEDULE)):
@@ -365,8 +332,11 @@ class ScheduleProposals:
         assert names is not None, "only what was described is drafted"
         return schedule_of(draft, names, self.context.sample_file_name)
 
+    def _json(self, draft: Draft, task_index: int) -> str:
+        return print_json(self._schedule(draft, task_index))
+
     def _sha256(self, draft: Draft, task_index: int) -> str:
-        return hashlib.sha256(print_json(self._schedule(draft, task_index)).encode()).hexdigest()
+        return hashlib.sha256(self._json(draft, task_index).encode()).hexdigest()
 
     def _sha256_of(self, one: Tried, task_index: int) -> str:
         """The hash of a schedule that was timed, made once: every technique asks for it in every batch."""
@@ -393,9 +363,7 @@ class ScheduleProposals:
         )
         header = print_header(self._schedule(proposal.draft, work.task_index), self.context.sample_file_name)
         kept = self.store.keep_schedule(candidate, header)
-        if work.task_index in self._lowerings:
-            folder = self.store.samples / candidate.sample
-            self._lowerings[work.task_index].keep(sha256, self.store.lowered_path(folder))
+        self._lowerings.keep(work.task_index, sha256, candidate.sample)
         return kept
 
     def _outcomes(self, task_index: int, tried: Sequence[TimedSchedule]) -> list[Outcome]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from pathlib import Path
 
@@ -25,11 +26,23 @@ def read_lowered(path: Path) -> LoopNest:
         FileNotFoundError: there is none.
         GeneratorError: it is damaged, too large, or of another version.
     """
+    return unpack_lowered(path.read_bytes(), path)
+
+
+def unpack_lowered(content: bytes, name: str | Path) -> LoopNest:
+    """Read a loop nest from the content of its file.
+
+    Args:
+        name: starts messages.
+
+    Raises:
+        GeneratorError: it is damaged, too large, or of another version.
+    """
     try:
-        with gzip.open(path, "rb") as file:
+        with gzip.open(io.BytesIO(content)) as file:
             data = file.read(_MOST_BYTES + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise GeneratorError(f"{path}: the file is damaged ({error}).") from error
+        raise GeneratorError(f"{name}: the file is damaged ({error}).") from error
     if len(data) > _MOST_BYTES:
-        raise GeneratorError(f"{path}: the loop nest has more than {_MOST_BYTES} bytes.")
-    return parse_loop_nest(data.decode("utf-8", errors="replace"), path)
+        raise GeneratorError(f"{name}: the loop nest has more than {_MOST_BYTES} bytes.")
+    return parse_loop_nest(data.decode("utf-8", errors="replace"), name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.events import Listener, Notice, ignore
 from halide_autotune.autotune_loop.run.result import TuneResult
-from halide_autotune.autotune_loop.search.known_schedules import known_pipelines
+from halide_autotune.autotune_loop.search.known.known_schedules import known_pipelines
 from halide_autotune.autotune_loop.search.techniques.registry import load_techniques
 from halide_autotune.autotune_loop.specification.objective import check_weighted_devices
 from halide_autotune.autotune_loop.specification.options import RunOptions

@@ -14,7 +14,8 @@ from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_
 from halide_autotune.autotune_loop.report.schedule_table import header_text
 from halide_autotune.autotune_loop.schedule.as_json import print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.search.known_schedules import KnownPipeline, known_pipelines
+from halide_autotune.autotune_loop.search.known.known_schedules import KnownPipeline, known_pipelines
+from halide_autotune.autotune_loop.specification.tuning_task import sample_file_name
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import GeneratorError, UsageError
 
@@ -41,12 +42,18 @@ def keep_run(folder: Path, history: History) -> int:
             f"{folder} does not say what its pipelines compute, so nothing can be kept of it.",
             next_step="Runs do that with any other technique than sampling alone, on anything but a card.",
         )
-    return history.add(_schedules_of(run, pipelines))
+    schedules, nests = [], {}
+    for one, lowered in _schedules_of(run, pipelines):
+        schedules.append(one)
+        with contextlib.suppress(OSError):  # not every schedule was lowered
+            nests[one.as_timed, one.sha256] = lowered.read_bytes()
+    return history.add(schedules, nests)
 
 
-def _schedules_of(run: RecordedRun, pipelines: Mapping[int, KnownPipeline]) -> Iterator[KnownSchedule]:
-    """What a run has timed and can be applied again."""
+def _schedules_of(run: RecordedRun, pipelines: Mapping[int, KnownPipeline]) -> Iterator[tuple[KnownSchedule, Path]]:
+    """What a run has timed and can be applied again, and where its loop nest is, if it was lowered."""
     made_with, spec = run.record.made_with, run.record.spec
+    name = sample_file_name(spec.tasks)
     halide_target, device, clock = place_of(spec.profile.halide_target, made_with.devices, made_with.clock)
     for sample in run.samples:
         candidate = sample.candidate
@@ -55,7 +62,7 @@ def _schedules_of(run: RecordedRun, pipelines: Mapping[int, KnownPipeline]) -> I
             continue
         with contextlib.suppress(GeneratorError):  # a header that is gone, or that only Halide can read
             schedule = parse_schedule(header_text(run, sample))
-            yield KnownSchedule(
+            known = KnownSchedule(
                 at_any_size=pipeline.identity.at_any_size,
                 as_timed=pipeline.identity.as_timed,
                 pipeline=spec.tasks[candidate.task_index].generator_name,
@@ -70,3 +77,4 @@ def _schedules_of(run: RecordedRun, pipelines: Mapping[int, KnownPipeline]) -> I
                 # Neither what a function is called nor what searched for it makes another schedule.
                 schedule=print_json(replace(schedule, function_name=_FUNCTION, provenance=None)),
             )
+            yield known, run.folder / "samples" / candidate.sample / f"{name}.lowered"

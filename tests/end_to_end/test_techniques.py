@@ -12,17 +12,22 @@ from typing import Any
 import pytest
 
 from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.history.history import NestLimits
+from halide_autotune.autotune_loop.history.known_schedule import threads_text
 from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
 from halide_autotune.autotune_loop.run import rounds
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.search.known_schedules import known_pipelines
+from halide_autotune.autotune_loop.search import lowering
+from halide_autotune.autotune_loop.search.known.known_schedules import known_pipelines
 from halide_autotune.autotune_loop.search.techniques.models import MODELS
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
+from halide_autotune.autotune_loop.store.lowered_file import read_lowered, unpack_lowered
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.autotune_loop.store.run_record import read_run_record
 from halide_autotune.sdk.project.history import keep_run, open_history
 from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.lowering.loop_nest import Access, Loop
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_header, rows
 from tests.installed_package import install_package
@@ -47,6 +52,7 @@ def without_wall_time() -> Iterator[None]:
     """Nothing that is chosen depends on how long this machine takes to build or to search."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunDatabase, "build_times_s", lambda database: {})
+        patch.setattr(lowering, "monotonic", lambda: 0.0)
         patch.setattr(rounds, "_REPEAT_FULL_SEARCH_BELOW_S", 0.0)
         yield
 
@@ -72,6 +78,26 @@ def test_both_techniques_have_schedules_that_are_timed_and_right(run: TuneResult
 def test_batches_have_no_more_schedules_than_were_asked_for(run: TuneResult) -> None:
     counts = rows(run.run_folder, "SELECT round, count(*) FROM candidates GROUP BY round ORDER BY round")
     assert [count for _, count in counts] == [6] * len(counts) and len(counts) == 3
+
+
+def test_what_evolution_proposes_was_lowered_and_its_loop_nest_is_kept(run: TuneResult) -> None:
+    made = rows(run.run_folder, "SELECT round, sample FROM candidates WHERE origin = 'evolution'")
+    folders = [run.run_folder / "samples" / f"batch_{batch}_0" / str(sample) for batch, sample in made]
+    nests = [read_lowered(folder / "separable_filter.lowered") for folder in folders]
+    assert len(nests) >= 3
+    for nest in nests:
+        assert any(access.buffer == "output" for access in accesses_in(nest.root))
+
+
+def run_threads(run: TuneResult) -> int:
+    return read_run_record(run.run_folder).spec.parallelism
+
+
+def accesses_in(loop: Loop) -> Iterator[Access]:
+    for computation in loop.computations:
+        yield from computation.accesses
+    for inside in loop.loops:
+        yield from accesses_in(inside)
 
 
 def test_what_they_were_made_from_is_recorded(run: TuneResult) -> None:
@@ -172,6 +198,10 @@ def test_a_run_of_an_equal_pipeline_starts_from_what_earlier_ones_found(
     mine = replace(settings, config_folder=tmp_path / "config")
     history = open_history(mine)
     assert keep_run(run.run_folder, history) == run.totals.samples_timed
+    nests = history.nests(
+        "x86-64-linux", threads_text(run_threads(run)), NestLimits(most_pipelines=2, most_each=50, fewest_each=1)
+    )
+    assert len(nests) == 1 and all(time_ms > 0 and unpack_lowered(content, "") for content, time_ms in nests[0])
     best_ms = [one.time_ms for one in history.best(known_pipelines(run.run_folder)[0].identity, ("x86-64", "", ""), 4)]
     copied = shutil.copy(examples / "separable_filter.py", tmp_path / "copied.py")  # the file's name is not what counts
     told: list[str] = []
@@ -187,7 +217,7 @@ def test_a_run_of_an_equal_pipeline_starts_from_what_earlier_ones_found(
     found = rows(
         again.run_folder,
         "SELECT m.median_ms FROM candidates c JOIN measurements m ON m.symbol = c.symbol"
-        " WHERE m.purpose = 'sample' AND c.origin = 'history' AND m.output_checked = 1",
+        " WHERE m.purpose = 'sample' AND c.origin = 'history' AND m.output_checked = 1 ORDER BY c.sample",
     )
     assert len(found) == 4 and [ms for (ms,) in found] == pytest.approx(best_ms, rel=0.05)
     assert len(history.schedules()) >= run.totals.samples_timed, "and what it timed is kept"

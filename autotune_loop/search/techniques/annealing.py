@@ -37,7 +37,7 @@ class Annealing:
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`. Before enough is timed to have a model, children like evolution's."""
         model = self._models.fitted(population)
-        if model is None:
+        if model is None or model.by_schedule is None:
             yield from Evolution().propose(population, count, source)
             return
         parents = parents_of(population.tried)

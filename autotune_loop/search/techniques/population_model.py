@@ -11,6 +11,7 @@ from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.search.techniques.models import GAUSSIAN_PROCESS, PlugInModels
 from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
+from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.techniques.plug_in_model import FittedModel, PlugInModel
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.technique import Population
@@ -25,19 +26,20 @@ _BATCH = 8
 
 @dataclass(frozen=True)
 class PopulationModel:
-    """A model that has learnt from a population.
+    """What is known of a population's schedules; at least one of two models.
 
     Attributes:
-        by_schedule: from what schedules say.
+        by_schedule: from what schedules say; None where too few were timed.
         by_nest: from the loop nests that they are lowered to, which tells much more and takes longer; None without.
     """
 
     population: Population
-    by_schedule: FittedModel
-    by_nest: NestModel | None
+    by_schedule: FittedModel | None
+    by_nest: NestModel | NestPrior | None
 
     def predict(self, drafts: Sequence[Draft]) -> Array:
-        """The expected logarithm of each schedule's time in milliseconds; nothing is lowered for it."""
+        """The expected logarithm of each schedule's time in milliseconds, which `by_schedule` says."""
+        assert self.by_schedule is not None, "enough were timed"
         return self.by_schedule.predict(features_in(drafts, self.population))[0]
 
     def ranking(self, drafts: Sequence[Draft], wanted: int) -> list[int]:
@@ -45,7 +47,7 @@ class PopulationModel:
 
         As many as is worth it are lowered: it puts them in their order, and leaves out what Halide refuses.
         """
-        places = self.by_schedule.ranking(features_in(drafts, self.population), _RANKED_PER_WANTED * wanted)
+        places = self._by_schedule(drafts, _RANKED_PER_WANTED * wanted)
         lowering = self.population.lowering
         if self.by_nest is None or lowering is None:
             return places
@@ -57,6 +59,11 @@ class PopulationModel:
         order = self.by_nest.ranking([nest for _, nest in lowered], len(lowered))
         return [*(lowered[position][0] for position in order), *places[most:]]
 
+    def _by_schedule(self, drafts: Sequence[Draft], count: int) -> list[int]:
+        if self.by_schedule is None:
+            return [*range(min(count, len(drafts)))]
+        return self.by_schedule.ranking(features_in(drafts, self.population), count)
+
 
 class PopulationModels:
     """Fits a model to each population that it is given; what it knows of a schedule's features it keeps.
@@ -65,23 +72,26 @@ class PopulationModels:
         plug_in: a package's models; None takes the built-in one. After their first failure the built-in one has their
             place, in the same batch.
         tell: is told of that failure, once.
+        prior: what the loop nests of other pipelines say.
     """
 
     def __init__(
         self,
         plug_in: PlugInModels | None = None,
         tell: Callable[[str], None] = lambda text: None,
+        prior: NestPrior | None = None,
     ) -> None:
         self._plug_in = plug_in
         self._tell = tell
+        self._prior = prior
         # By symbol.
         self._features: dict[str, Features] = {}
 
     def fitted(self, population: Population) -> PopulationModel | None:
-        """The model of a population's times; None if that knows too few."""
-        if len(population.tried) < ENOUGH_TIMED:
-            return None
-        return PopulationModel(population, self._by_schedule(population), _by_nest(population))
+        """The model of a population's times; None if that knows too few, and other pipelines say nothing."""
+        by_schedule = None if len(population.tried) < ENOUGH_TIMED else self._by_schedule(population)
+        by_nest = self._by_nest(population)
+        return PopulationModel(population, by_schedule, by_nest) if by_schedule or by_nest else None
 
     def _by_schedule(self, population: Population) -> FittedModel:
         for one in population.tried:
@@ -99,23 +109,24 @@ class PopulationModels:
             return ScheduleModel(timed, times_ms)
         return PlugInModel(model, timed, times_ms, self._give_up)
 
+    def _by_nest(self, population: Population) -> NestModel | NestPrior | None:
+        lowering = population.lowering
+        if lowering is None or lowering.affordable(_BATCH) <= _BATCH:
+            return None
+        if len(population.tried) < ENOUGH_TIMED:
+            return self._prior
+        nests = lowering.features([one.draft for one in population.tried])
+        if nests is None:
+            return None
+        known = [(nest, one.time_ms) for nest, one in zip(nests, population.tried, strict=True) if nest is not None]
+        if len(known) < ENOUGH_TIMED:
+            return self._prior
+        return NestModel([nest for nest, _ in known], [time_ms for _, time_ms in known], self._prior)
+
     def _give_up(self, error: BaseException) -> None:
         if self._plug_in is not None:
             self._tell(f"{self._plug_in.title} failed, and {GAUSSIAN_PROCESS} replaces it in this run: {told(error)}")
         self._plug_in = None
-
-
-def _by_nest(population: Population) -> NestModel | None:
-    lowering = population.lowering
-    if lowering is None or lowering.affordable(_BATCH) <= _BATCH:
-        return None
-    nests = lowering.features([one.draft for one in population.tried])
-    if nests is None:
-        return None
-    known = [(nest, one.time_ms) for nest, one in zip(nests, population.tried, strict=True) if nest is not None]
-    if len(known) < ENOUGH_TIMED:
-        return None
-    return NestModel([nest for nest, _ in known], [time_ms for _, time_ms in known])
 
 
 def features_in(drafts: Sequence[Draft], population: Population) -> list[Features]:

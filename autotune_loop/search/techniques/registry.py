@@ -11,6 +11,7 @@ from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from halide_autotune.autotune_loop.search.techniques.models import load_model
+from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
 from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
@@ -32,17 +33,20 @@ TECHNIQUES = ExtensionPoint(
 _MOST_PER_WANTED = 1000
 
 
-def load_techniques(asked: SearchOptions, tell: Callable[[str], None] = lambda text: None) -> Mapping[str, Technique]:
+def load_techniques(
+    asked: SearchOptions, tell: Callable[[str], None] = lambda text: None, prior: NestPrior | None = None
+) -> Mapping[str, Technique]:
     """The techniques that are asked for and propose schedules as data: all but Halide's own search.
 
     Args:
         tell: is told once, as a warning, if a package's model fails.
+        prior: what the loop nests of other pipelines say, where schedules are lowered.
 
     Raises:
         UsageError: there is no technique, or no model, of a name, or a package's cannot be imported or made.
     """
     TECHNIQUES.refuse_taken(asked.technique)
-    models = PopulationModels(load_model(asked.model), tell)
+    models = PopulationModels(load_model(asked.model), tell, prior)
     built_in: dict[str, Technique] = {
         TechniqueName.SKETCHES: Starts(),
         TechniqueName.EVOLUTION: Evolution(models),

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+import numpy as np
+
 from halide_autotune.autotune_loop.draft.factors import factors_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
+from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
+from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.techniques.population_model import (
     ENOUGH_TIMED,
     PopulationModel,
@@ -117,6 +122,46 @@ def test_without_loop_nests_schedules_alone_decide() -> None:
     model = fitted(replace(plain, lowering=dying))
     dying.fails = True
     assert model.ranking(drafts, 10) == expected, "it failed after the model was made"
+
+
+# What other pipelines say
+
+
+class Prior(NestPrior):
+    """The larger the first number, the longer it takes."""
+
+    def __init__(self) -> None:
+        rows = np.linspace(-4, 4, 40)
+        super().__init__(np.stack([rows, 0 * rows], axis=1), 0.2 * rows, 1.0, 0.05)
+
+
+def test_before_enough_is_timed_other_pipelines_give_the_order() -> None:
+    plain, told = timed(40), Told()
+    drafts = children(plain)
+    new = replace(plain, tried=plain.tried[:3], lowering=told)
+    model = PopulationModels(prior=Prior()).fitted(new)
+    assert model is not None and model.by_schedule is None
+    places = model.ranking(drafts, len(drafts))
+    assert len(told.asked) == len(drafts) == len(places)
+    times_ms = [factors_ms(drafts[place]) for place in places]
+    assert sum(times_ms[:5]) < sum(times_ms[-5:])
+    assert PopulationModels(prior=Prior()).fitted(replace(new, lowering=None)) is None, "they say it of loop nests"
+
+
+def test_what_was_timed_corrects_other_pipelines() -> None:
+    population = replace(timed(40), lowering=Told())
+    drafts = children(population)
+    model = PopulationModels(prior=Prior()).fitted(population)
+    assert model is not None and isinstance(model.by_nest, NestModel)
+    times_ms = [factors_ms(drafts[place]) for place in model.ranking(drafts, len(drafts))]
+    third = len(drafts) // 3
+    assert sum(times_ms[:third]) < 0.8 * sum(times_ms[-third:])
+
+
+def test_annealing_waits_for_a_model_that_needs_no_lowering() -> None:
+    few = replace(timed(10), lowering=Told())
+    annealed = Annealing(PopulationModels(prior=Prior())).propose(few, 4, Random(3))
+    assert list(annealed) == list(Evolution().propose(few, 4, Random(3)))
 
 
 def test_evolution_proposes_what_the_nests_speak_for() -> None:

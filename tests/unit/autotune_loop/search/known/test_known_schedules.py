@@ -12,7 +12,7 @@ import pytest
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.known_schedule import place_of
-from halide_autotune.autotune_loop.search.known_schedules import KnownSchedules, known_pipelines
+from halide_autotune.autotune_loop.search.known.known_schedules import KnownSchedules, known_pipelines
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.errors import RunFolderError

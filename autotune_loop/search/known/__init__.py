@@ -1,0 +1,1 @@
+"""What earlier runs found, as a run begins with it."""

@@ -1,0 +1,74 @@
+"""What a run's model of loop nests begins with: what random programs teach, and what the history has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.history.history import History, NestLimits
+from halide_autotune.autotune_loop.history.known_schedule import threads_text
+from halide_autotune.autotune_loop.lowered.features import features_of_nest
+from halide_autotune.autotune_loop.search.techniques.models import LOWERED
+from halide_autotune.autotune_loop.search.techniques.nest_prior import (
+    NestPrior,
+    RecordedPipeline,
+    read_prior,
+    write_prior,
+)
+from halide_autotune.autotune_loop.store.lowered_file import unpack_lowered
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError, HistoryError, WeightsError
+
+_FILE = "nest_prior.npz"
+# Fitting takes time with the third power of all, and what is usual for a pipeline cannot be told from a few.
+LIMITS = NestLimits(most_pipelines=12, most_each=40, fewest_each=16)
+
+
+def prior_of_run(store: RunStore, history: Path | None, listen: Listener) -> NestPrior | None:
+    """What other pipelines say of loop nests; the run's folder keeps it, so that a resumed run has the same.
+
+    Args:
+        history: its file; None asks nothing.
+
+    Returns:
+        None where schedules are not lowered.
+    """
+    if store.record.spec.options.search.model != LOWERED:
+        return None
+    kept = store.folder / _FILE
+    try:
+        return read_prior(kept) if kept.is_file() else _asked(store, history, kept, listen)
+    except (HistoryError, WeightsError) as error:
+        listen(Notice(f"{error} This run goes on without it.", warning=True))
+        return read_prior()
+
+
+def _asked(store: RunStore, history: Path | None, kept: Path, listen: Listener) -> NestPrior | None:
+    shipped = read_prior()
+    spec = store.record.spec
+    pipelines = []
+    if shipped is not None and history is not None:
+        found = History(history).nests(spec.profile.halide_target, threads_text(spec.parallelism), LIMITS)
+        recorded = [_recorded(group, spec.parallelism, history) for group in found]
+        pipelines = [each for each in recorded if len(each[0]) >= LIMITS.fewest_each]
+    if shipped is None or not pipelines:
+        return shipped
+    prior = shipped.with_pipelines(pipelines)
+    write_prior(prior, kept)
+    count = sum(len(nests) for nests, _ in pipelines)
+    of = "one pipeline" if len(pipelines) == 1 else f"{len(pipelines)} pipelines"
+    listen(Notice(f"The model of loop nests begins with {count} schedules of {of} of earlier runs too."))
+    return prior
+
+
+def _recorded(group: list[tuple[bytes, float]], cores: int, history: Path) -> RecordedPipeline:
+    """What is damaged, or of another version, is left out."""
+    nests, times_ms = [], []
+    for content, time_ms in group:
+        try:
+            nest = unpack_lowered(content, history)
+        except GeneratorError:
+            continue
+        nests.append(features_of_nest(nest, cores))
+        times_ms.append(time_ms)
+    return nests, times_ms

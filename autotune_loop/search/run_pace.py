@@ -1,0 +1,59 @@
+"""What building and timing a schedule takes in a run, and what follows: how long one may take, how large a batch is."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_store import RunStore
+
+# Something that takes so many times as long to compile as others did is not worth waiting for.
+_PATIENCE = 4.0
+_LEAST_LIMIT_S = 5.0
+_USUAL_BUILD_S, _USUAL_TIMING_S = 1.0, 0.3
+# A run's budget has time for at least so many batches, unless they are as small as they may be.
+_GENERATIONS = 20
+_SMALL_BATCH, _SMALLEST_BATCH = 8, 4
+# The first one's schedules are what all others come from.
+_SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH = 16, 6
+# Where schedules take so long that a small batch would take more of the budget than this, it is smaller.
+_LARGEST_SHARE, _LARGEST_FIRST_SHARE = 0.08, 0.2
+
+
+@dataclass(frozen=True)
+class RunPace:
+    """By the schedules that a run has built and timed so far."""
+
+    executor: Executor
+    store: RunStore
+    context: RunContext
+
+    def trial_s(self) -> float:
+        """What building and timing a schedule takes of the run's time; a guess before the first."""
+        built_s, timed_s = self._built_s(), self.store.database.timing_times_s()
+        built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
+        timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
+        return built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
+
+    def limit_s(self) -> float:
+        """How long building one may take: a few times as long as others usually took."""
+        built_s = sorted(self._built_s())
+        usual_s = built_s[len(built_s) // 2] if built_s else self.context.limits.search_s
+        return max(_LEAST_LIMIT_S, _PATIENCE * usual_s)
+
+    def batch_size(self, most: int, *, is_first: bool) -> int:
+        """How many schedules a batch has: few enough that there is time for many generations, each after the other."""
+        budget_s = self.context.limits.budget_s
+        if budget_s is None or not (self._built_s() or self.store.database.timing_times_s()):
+            return most
+        affordable = budget_s / len(self.context.tasks) / self.trial_s()
+        small, smallest, share = _SMALL_BATCH, _SMALLEST_BATCH, _LARGEST_SHARE
+        if is_first:
+            small, smallest, share = _SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH, _LARGEST_FIRST_SHARE
+        least = max(smallest, min(small, int(share * affordable)))
+        return min(most, max(least, int(affordable / _GENERATIONS)))
+
+    def _built_s(self) -> list[float]:
+        return [*self.store.database.build_times_s().values()]

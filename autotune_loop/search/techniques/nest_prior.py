@@ -1,0 +1,159 @@
+"""What the loop nests of other pipelines say of one of which little or nothing was timed.
+
+AutoTVM's global model (Chen et al., Learning to Optimize Tensor Programs, 2018, section 4): it is trained on what was
+recorded of others, and what a run times itself corrects it. Numbers of different pipelines are compared by how far they
+are from what is usual for the pipeline: twice the traffic of its other schedules, and not so many bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from halide_autotune.autotune_loop.gaussian_process import Array, Posterior, condition, matern, most_promising
+from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
+from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
+
+# As in the model of a pipeline's own loop nests, in the prior's spreads.
+FURTHEST_FEATURE = 4.0
+_LENGTHS, _NOISES = (0.3, 0.6, 1.0, 2.0, 4.0), (0.03, 0.1, 0.3)
+# A time further from a pipeline's fastest counts as if it were that far.
+_FURTHEST_TIME = 4.0
+# The features of a pipeline's schedules, and their times in milliseconds.
+RecordedPipeline = tuple[Sequence[NestFeatures], Sequence[float]]
+SHIPPED = Path(__file__).with_name("nest_prior.npz")
+
+
+@dataclass(frozen=True)
+class NestPrior:
+    """A Gaussian process over how schedules differ from the usual one of their pipeline.
+
+    Attributes:
+        rows: the differences in each feature; a row for each schedule that was recorded.
+        log_times: how much longer each takes than is usual, as a logarithm.
+        length: of the kernel, in spreads of the features.
+        noise: variance of what the features do not explain, as a share of that of the times.
+    """
+
+    rows: Array
+    log_times: Array
+    length: float
+    noise: float
+
+    def expected(self, differences: Array) -> Array:
+        """How much longer schedules take than is usual, as logarithms.
+
+        Args:
+            differences: a row for each schedule.
+        """
+        return self._deviation * self._posterior.means(self._across(self._scaled(differences)))
+
+    def ranking(self, schedules: Sequence[NestFeatures], count: int) -> list[int]:
+        """The places of the `count` schedules of one pipeline to time, the most promising first."""
+        if not schedules:
+            return []
+        rows = np.array(schedules, dtype=np.float64)
+        scaled = self._scaled(rows - rows.mean(axis=0))
+        across = self._across(scaled)
+        explained = self._posterior.explained(across)
+        covariance = matern(distances(scaled, scaled) / self.length) - explained.T @ explained
+        return most_promising(self._posterior.means(across), covariance, self.noise, count)
+
+    def with_pipelines(self, pipelines: Sequence[RecordedPipeline]) -> NestPrior:
+        """The same, and what other pipelines have taught."""
+        rows, log_times = _differences(pipelines)
+        return replace(
+            self,
+            rows=np.concatenate([self.rows, rows]),
+            log_times=np.concatenate([self.log_times, log_times]),
+        )
+
+    def _across(self, scaled: Array) -> Array:
+        return matern(distances(scaled, self._known) / self.length)
+
+    def _scaled(self, differences: Array) -> Array:
+        spread = self._spread
+        scaled = differences[:, spread > 0] / spread[spread > 0]
+        return np.asarray(np.clip(scaled, -FURTHEST_FEATURE, FURTHEST_FEATURE))
+
+    @cached_property
+    def _spread(self) -> Array:
+        return np.asarray(self.rows.std(axis=0))
+
+    @cached_property
+    def _known(self) -> Array:
+        return self._scaled(self.rows)
+
+    @cached_property
+    def _deviation(self) -> float:
+        return float(self.log_times.std()) or 1.0
+
+    @cached_property
+    def _posterior(self) -> Posterior:
+        kernel = matern(distances(self._known, self._known) / self.length)
+        return condition(kernel, self.log_times / self._deviation, self.noise)
+
+
+def fit_prior(pipelines: Sequence[RecordedPipeline]) -> NestPrior:
+    """Learn from several pipelines."""
+    rows, log_times = _differences(pipelines)
+    features_count = int((rows.std(axis=0) > 0).sum())
+    priors = [
+        NestPrior(rows, log_times, length * np.sqrt(features_count), noise) for length in _LENGTHS for noise in _NOISES
+    ]
+    return max(priors, key=lambda prior: prior._posterior.log_likelihood)
+
+
+def _differences(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]:
+    """How each schedule differs from the usual one of its pipeline: its features, and the logarithm of its time."""
+    rows, log_times = [], []
+    for nests, times_ms in pipelines:
+        logs = np.log(np.minimum(times_ms, _FURTHEST_TIME * min(times_ms)))
+        features = np.array(nests, dtype=np.float64)
+        rows.append(features - features.mean(axis=0))
+        log_times.append(logs - logs.mean())
+    return np.concatenate(rows), np.concatenate(log_times)
+
+
+def write_prior(prior: NestPrior, path: Path) -> None:
+    """Write a prior as NumPy's arrays, as a whole or not at all."""
+    content = io.BytesIO()
+    np.savez_compressed(
+        content,
+        names=np.array(NEST_FEATURE_NAMES),
+        rows=prior.rows.astype(np.float16),
+        log_times=prior.log_times.astype(np.float16),
+        settings=np.array([prior.length, prior.noise]),
+    )
+    with os_error_as(WeightsError, f"{path} cannot be written"):
+        write_atomically(path, content.getvalue())
+
+
+def read_prior(path: Path = SHIPPED) -> NestPrior | None:
+    """Read a prior; None if it is one of other features.
+
+    Raises:
+        WeightsError: it cannot be read, or is damaged.
+    """
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            if tuple(file["names"]) != NEST_FEATURE_NAMES:
+                return None
+            rows, log_times = (np.asarray(file[name], dtype=np.float64) for name in ("rows", "log_times"))
+            length, noise = (float(number) for number in file["settings"])
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise WeightsError(f"{path} cannot be read ({error}).") from error
+    return NestPrior(rows, log_times, length, noise)
+
+
+def distances(rows: Array, columns: Array) -> Array:
+    """Row × column: Euclid's."""
+    squares = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1)[None, :] - 2 * rows @ columns.T
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))

@@ -1,0 +1,107 @@
+"""A run's model of loop nests begins with what random programs teach, and with what the history has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.history.history import History
+from halide_autotune.autotune_loop.history.known_schedule import threads_text
+from halide_autotune.autotune_loop.search.known.known_nests import LIMITS, prior_of_run
+from halide_autotune.autotune_loop.search.techniques.nest_prior import read_prior
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.lowered_file import pack_lowered
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest
+from tests.known_schedules import known
+from tests.run_specs import make_record, make_spec, make_task
+
+THREADS = 4
+
+
+def nest(operations: float) -> bytes:
+    work = Computation("f", {"float_add": operations}, ())
+    return pack_lowered(LoopNest(VERSION, 32, Loop("", "", "root", 1.0, 0, (work,), (), ())))
+
+
+@pytest.fixture
+def open_run(tmp_path: Path) -> Iterator[Callable[..., RunStore]]:
+    """Opens a run's store, by the name of its folder."""
+    with ExitStack() as opened:
+
+        def run(name: str, *, resume: bool = False, model: str = "lowered") -> RunStore:
+            spec = replace(make_spec(make_task("harris"), options=RunOptions.of(model=model)), parallelism=THREADS)
+            store = RunStore(tmp_path / name, make_record(spec), resume=resume)
+            opened.callback(store.close)
+            return store
+
+        yield run
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path / "history.sqlite3")
+
+
+def fill(history: History, store: RunStore, pipeline: str, count: int = LIMITS.fewest_each) -> None:
+    """The more operations, the longer."""
+    target = store.record.spec.profile.halide_target
+    place = {"halide_target": target, "conditions": f"640x480, {threads_text(THREADS)}", "as_timed": pipeline * 64}
+    schedules = [known(float(ms), f"{pipeline}{ms}", **place) for ms in range(1, count + 1)]
+    history.add(schedules, {(one.as_timed, one.sha256): nest(100 * one.time_ms) for one in schedules})
+
+
+def test_without_a_history_it_is_the_shipped_one(open_run: Callable[..., RunStore], history: History) -> None:
+    heard: list[Event] = []
+    shipped = read_prior()
+    assert shipped is not None
+    for asked in (None, history.file):
+        prior = prior_of_run(open_run(f"run{asked is None}"), asked, heard.append)
+        assert prior is not None and np.array_equal(prior.rows, shipped.rows)
+    assert not heard and prior_of_run(open_run("other", model="gaussian_process"), history.file, heard.append) is None
+
+
+def test_the_history_adds_to_it_and_a_resumed_run_has_the_same(
+    open_run: Callable[..., RunStore], history: History
+) -> None:
+    heard: list[Event] = []
+    store, shipped = open_run("run"), read_prior()
+    fill(history, store, "a")
+    fill(history, store, "b")
+    prior = prior_of_run(store, history.file, heard.append)
+    assert prior is not None and shipped is not None
+    assert len(prior.rows) == len(shipped.rows) + 2 * LIMITS.fewest_each
+    (notice,) = heard
+    assert isinstance(notice, Notice) and "32 schedules of 2 pipelines of earlier runs" in notice.text
+    store.close()
+    fill(history, store, "c")
+    again = prior_of_run(open_run("run", resume=True), history.file, heard.append)
+    assert again is not None and np.array_equal(again.rows, prior.rows.astype(np.float16))
+    assert len(heard) == 1
+
+
+def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: History) -> None:
+    store, shipped = open_run("run"), read_prior()
+    fill(history, store, "a", LIMITS.fewest_each + 1)
+    one = next(one for one in history.schedules() if one.time_ms == 1.0)
+    history.add([], {(one.as_timed, one.sha256): b"no nest"})
+    prior = prior_of_run(store, history.file, lambda event: None)
+    assert prior is not None and shipped is not None and len(prior.rows) == len(shipped.rows) + LIMITS.fewest_each
+    other = next(one for one in history.schedules() if one.time_ms == 2.0)
+    history.add([], {(other.as_timed, other.sha256): b"no nest"})
+    fewer = prior_of_run(open_run("second"), history.file, lambda event: None)
+    assert fewer is not None and len(fewer.rows) == len(shipped.rows), "what is left of the pipeline is too little"
+
+
+def test_a_damaged_history_costs_nothing_but_its_knowledge(open_run: Callable[..., RunStore], history: History) -> None:
+    heard: list[Event] = []
+    history.file.write_text("no database")
+    assert prior_of_run(open_run("run"), history.file, heard.append) is not None
+    (notice,) = heard
+    assert isinstance(notice, Notice) and notice.warning and "goes on without it" in notice.text

@@ -1,0 +1,118 @@
+"""What was recorded of other pipelines orders the schedules of one that is new; what is timed of it corrects that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from halide_autotune.autotune_loop.cost_model.ranking import ordered_pairs
+from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
+from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
+from halide_autotune.autotune_loop.search.techniques.nest_prior import (
+    SHIPPED,
+    NestPrior,
+    fit_prior,
+    read_prior,
+    write_prior,
+)
+from halide_autotune.targets.errors import WeightsError
+
+WORK, TRAFFIC = NEST_FEATURE_NAMES.index("operations"), NEST_FEATURE_NAMES.index("bytes from beyond 32768 bytes")
+Recorded = tuple[list[NestFeatures], list[float]]
+
+
+def pipeline(seed: int, count: int = 40, sign: float = 1.0) -> Recorded:
+    """Schedules of a pipeline of some size: work and traffic decide, as everywhere; or the less the longer."""
+    chance = Random(seed)
+    size = chance.uniform(15, 30)
+    nests, times_ms = [], []
+    for _ in range(count):
+        work, traffic = chance.uniform(0, 2), chance.uniform(0, 2)
+        features = [0.0] * len(NEST_FEATURE_NAMES)
+        features[WORK], features[TRAFFIC] = size + work, size - 2 + traffic
+        nests.append(tuple(features))
+        times_ms.append(2 ** (size - 20 + sign * (0.5 * work + 0.5 * traffic)))
+    return nests, times_ms
+
+
+def accuracy(expected: object, times_ms: list[float]) -> float:
+    right, pairs = ordered_pairs(np.asarray(expected), np.array(times_ms))
+    return right / pairs
+
+
+@pytest.fixture(scope="module")
+def prior() -> NestPrior:
+    return fit_prior([pipeline(seed) for seed in range(6)])
+
+
+def foreseen(prior: NestPrior, recorded: Recorded) -> float:
+    features = np.array(recorded[0])
+    return accuracy(prior.expected(features - features.mean(axis=0)), recorded[1])
+
+
+def test_it_orders_schedules_of_a_pipeline_that_it_has_never_seen(prior: NestPrior) -> None:
+    assert foreseen(prior, pipeline(99)) > 0.9
+
+
+def test_the_most_promising_come_first(prior: NestPrior) -> None:
+    nests, times_ms = pipeline(98)
+    first = prior.ranking(nests, 5)
+    assert len({*first}) == 5
+    assert np.mean([times_ms[place] for place in first]) < np.percentile(times_ms, 30)
+    assert prior.ranking([], 5) == []
+
+
+def test_with_few_times_it_helps_and_is_corrected(prior: NestPrior) -> None:
+    nests, times_ms = pipeline(97, count=80)
+    few = 8
+    alone = NestModel(nests[:few], times_ms[:few])
+    helped = NestModel(nests[:few], times_ms[:few], prior)
+    unseen = nests[few:], times_ms[few:]
+    assert accuracy(helped.predict(unseen[0])[0], unseen[1]) > accuracy(alone.predict(unseen[0])[0], unseen[1])
+    assert math.exp(helped.predict(nests[:1])[0][0]) == pytest.approx(times_ms[0], rel=0.2), "in milliseconds"
+
+
+def test_where_it_is_wrong_what_was_timed_counts(prior: NestPrior) -> None:
+    nests, times_ms = pipeline(96, count=80, sign=-1.0)
+    many = 40
+    model = NestModel(nests[:many], times_ms[:many], prior)
+    assert foreseen(prior, (nests, times_ms)) < 0.1
+    assert accuracy(model.predict(nests[many:])[0], times_ms[many:]) > 0.9
+
+
+def test_it_is_read_as_it_was_written(prior: NestPrior, tmp_path: Path) -> None:
+    write_prior(prior, tmp_path / "prior.npz")
+    read = read_prior(tmp_path / "prior.npz")
+    assert read is not None
+    assert (read.length, read.noise) == (prior.length, prior.noise)
+    assert np.allclose(read.rows, prior.rows, atol=1e-2) and np.allclose(read.log_times, prior.log_times, atol=1e-2)
+
+
+def test_one_of_other_features_is_left_out(prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "halide_autotune.autotune_loop.search.techniques.nest_prior.NEST_FEATURE_NAMES"
+    monkeypatch.setattr(module, (*NEST_FEATURE_NAMES[:-1], "another"))
+    write_prior(replace(prior), tmp_path / "prior.npz")
+    monkeypatch.undo()
+    assert read_prior(tmp_path / "prior.npz") is None
+
+
+def test_a_damaged_one_is_told(prior: NestPrior, tmp_path: Path) -> None:
+    path = tmp_path / "prior.npz"
+    write_prior(prior, path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(WeightsError, match="prior.npz cannot be read"):
+        read_prior(path)
+    with pytest.raises(WeightsError, match="nothing.npz cannot be read"):
+        read_prior(tmp_path / "nothing.npz")
+
+
+def test_the_shipped_one_is_of_todays_features() -> None:
+    shipped = read_prior(SHIPPED)
+    assert shipped is not None, "run benchmarks/train_nest_prior.py --ship again"
+    assert len(shipped.rows) == len(shipped.log_times) > 300
+    assert np.isfinite(shipped.rows).all() and np.isfinite(shipped.log_times).all()
