@@ -67,6 +67,15 @@ def recorded_nests(folder: Path, bench: Bench) -> list[RecordedNests]:
     return found
 
 
+def schedules_of(folder: Path) -> list[str]:
+    """The schedules that a run has timed of its first pipeline, as JSON."""
+    run = read_recorded_run(folder)
+    header = f"{sample_file_name(run.record.spec.tasks)}.schedule.h"
+    samples = [one.candidate.sample for one in run.samples if one.candidate.task_index == 0]
+    texts = [_schedule(folder / "samples" / sample / header) for sample in samples]
+    return [text for text in texts if text is not None]
+
+
 def _kept(path: Path) -> LoopNest | None:
     try:
         return read_lowered(path)

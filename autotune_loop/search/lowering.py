@@ -20,7 +20,7 @@ from halide_autotune.autotune_loop.search.techniques.models import LOWERED
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.lowered_file import pack_lowered, read_lowered
 from halide_autotune.autotune_loop.store.run_store import RunStore
-from halide_autotune.targets.errors import GeneratorError, SdkError
+from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 from halide_autotune.targets.process.atomic_write import write_atomically
@@ -29,6 +29,8 @@ from halide_autotune.targets.process.atomic_write import write_atomically
 _FEWEST_AT_ONCE = 4
 # So many are lowered for each that is timed, if that takes at most so much of what building and timing it takes.
 _MOST_PER_WANTED, _SHARE_OF_TRIAL = 3, 0.5
+# Before one was lowered, it is taken for so much of a trial.
+_USUAL_SHARE_OF_TRIAL = 0.25
 _OFF = "Schedules are chosen without lowering them, because that failed:"
 
 
@@ -60,18 +62,21 @@ class TaskLowering:
 
     def affordable(self, wanted: int) -> int:
         """See `Lowering.affordable`. For each that is wanted, lowering may take a share of what its trial takes."""
-        if not self._lowered:
-            return _MOST_PER_WANTED * wanted
-        each_s = self._lowering_s / self._lowered
-        most = _MOST_PER_WANTED * wanted
-        return min(most, int(wanted * _SHARE_OF_TRIAL * self.trial_s() / each_s)) if each_s > 0 else most
+        trial_s, most = self.trial_s(), _MOST_PER_WANTED * wanted
+        each_s = self._lowering_s / self._lowered if self._lowered else _USUAL_SHARE_OF_TRIAL * trial_s
+        return min(most, int(wanted * _SHARE_OF_TRIAL * trial_s / each_s)) if each_s > 0 else most
 
     def keep(self, sha256: str, path: Path) -> None:
-        """Keep what is known of a schedule's loop nest, or comes to be known, in a file; it may be there already."""
+        """Keep what is known of a schedule's loop nest, or comes to be known, in a file; it may be there already.
+
+        Raises:
+            RunFolderError: the file cannot be written.
+        """
         self._files[sha256] = path
         nest = self._nests.pop(sha256, None)
         if nest is not None:
-            write_atomically(path, nest)
+            with os_error_as(RunFolderError, f"{path} cannot be written"):
+                write_atomically(path, nest)
 
     def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
         """See `Lowering.features`."""
@@ -85,7 +90,7 @@ class TaskLowering:
     def _is_known(self, sha256: str) -> bool:
         if sha256 not in self._features and sha256 in self._files:
             # A damaged file is written anew.
-            with contextlib.suppress(FileNotFoundError, GeneratorError):
+            with contextlib.suppress(OSError, GeneratorError):
                 self._features[sha256] = self._features_of(read_lowered(self._files[sha256]))
         return sha256 in self._features
 

@@ -18,7 +18,7 @@ from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSche
 from halide_autotune.autotune_loop.lowered.features import features_of_nest
 from halide_autotune.autotune_loop.search.lowering import TaskLowering
 from halide_autotune.autotune_loop.store.lowered_file import pack_lowered, read_lowered
-from halide_autotune.targets.errors import GeneratorError, ToolchainError
+from halide_autotune.targets.errors import GeneratorError, RunFolderError, ToolchainError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import VERSION, Loop, LoopNest
 from halide_autotune.targets.lowering.lower import Refused
@@ -95,7 +95,7 @@ def test_lowering_may_take_half_of_what_a_trial_takes(
     clock_s = itertools.count(0, 10)
     monkeypatch.setattr("halide_autotune.autotune_loop.search.lowering.monotonic", lambda: float(next(clock_s)))
     quick, slow, hopeless = (make(trial_s=trial_s) for trial_s in (9.0, 3.0, 1.0))
-    assert slow.lowering.affordable(10) == 30, "nothing is known"
+    assert slow.lowering.affordable(10) == 20, "nothing is known"
     for run in (quick, slow, hopeless):
         run.lowering.features(DRAFTS[:10])  # a second each
     assert [run.lowering.affordable(10) for run in (quick, slow, hopeless)] == [30, 15, 5]
@@ -159,3 +159,10 @@ def test_a_file_of_another_version_or_too_large_is_refused(tmp_path: Path, monke
         read_lowered(path)
     with pytest.raises(FileNotFoundError):
         read_lowered(tmp_path / "b.lowered")
+
+
+def test_a_full_disk_is_one_sentence(make: Callable[..., Setting], tmp_path: Path) -> None:
+    run = make()
+    run.lowering.features(DRAFTS[:1])
+    with pytest.raises(RunFolderError, match="no_folder/a.lowered cannot be written"):
+        run.lowering.keep(sha256(DRAFTS[0]), tmp_path / "no_folder" / "a.lowered")

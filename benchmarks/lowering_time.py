@@ -1,0 +1,86 @@
+"""What lowering a schedule takes, as a share of generating its code.
+
+    sdk autotune examples/corner_detector.cpp --target x86-64 --budget 1m -b runs/corner_detector
+    python -m benchmarks.lowering_time runs/*
+
+Of each run's first pipeline, up to 16 schedules are lowered in one run of the generator, and each is compiled, as a run
+does it. Printed for each: seconds a schedule for both, and the share; the goal is a quarter, in the median of the
+pipelines. The generators must be where they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.recorded_nests import schedules_of
+from benchmarks.simulated_clock_ranking import Bench, open_bench
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorFailure, GeneratorRequest, run_generator
+from halide_autotune.targets.lowering.lower import lower_schedules
+from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
+from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.profile.target_features import kernel_target
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler
+
+_MOST, _LIMIT_S = 16, 120.0
+_LIMITS = ProcessLimits(time_s=1800.0, memory_bytes=8 * 2**30)
+GOAL = 0.25
+
+
+def main() -> int:
+    """Print a row for each run; exit code 1 if the goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_FOLDER")
+    bench, shares = open_bench(), []
+    for folder in parser.parse_args().runs:
+        lowered_s, compiled_s = _times(folder, bench)
+        shares.append(lowered_s / compiled_s)
+        print(f"{folder.name:24}{lowered_s:8.3f} s{compiled_s:8.3f} s{shares[-1]:8.0%}", flush=True)
+    print(f"in the median {statistics.median(shares):.0%}")
+    return 0 if statistics.median(shares) <= GOAL else 1
+
+
+def _times(folder: Path, bench: Bench) -> tuple[float, float]:
+    """Seconds that lowering and compiling a schedule take."""
+    task = read_recorded_run(folder).record.spec.tasks[0]
+    texts = schedules_of(folder)[:_MOST]
+    program = open_generator(task.reference, bench.halide, bench.compiler, bench.environment)
+    target = kernel_target(bench.profile.halide_target)
+    inspected = Inspected(program, task.generator_name, task.parameters, target, _LIMITS)
+    preparation = PipelinePreparation(build_preparation_plugin(bench.compiler), task.estimates)
+    lower_schedules(inspected, preparation, texts[:1], _LIMIT_S, bench.compiler)  # builds the plug-ins
+    began_s = time.perf_counter()
+    lowered = lower_schedules(inspected, preparation, texts, _LIMIT_S, bench.compiler)
+    lowered_s = (time.perf_counter() - began_s) / len(texts)
+    assert not isinstance(lowered, GeneratorFailure), lowered.message
+    compiled_s = []
+    with scratch_folder("lowering-time") as scratch:
+        for place, text in enumerate(texts):
+            path = scratch / f"{place}.json"
+            path.write_text(text, encoding="utf-8")
+            request = GeneratorRequest(
+                generator_name=task.generator_name,
+                function_name="kernel",
+                base_name="kernel",
+                output_folder=scratch / str(place),
+                emit=("object",),
+                halide_target=target,
+                parameters=task.parameters,
+                autoscheduler=preparation.before(replay_autoscheduler(path, bench.compiler)),
+            )
+            generated = run_generator(program, request, _LIMITS)
+            if isinstance(generated, GeneratedFiles):
+                compiled_s.append(generated.duration_s)
+    program.close()
+    return lowered_s, statistics.mean(compiled_s)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
