@@ -10,11 +10,11 @@ from pathlib import Path
 from benchmarks.simulated_clock_ranking import Bench
 from halide_autotune.autotune_loop.candidate import Measured
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
+from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.schedule.as_json import print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
-from halide_autotune.autotune_loop.store.lowered_file import pack_lowered, read_lowered
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.run import GeneratorFailure

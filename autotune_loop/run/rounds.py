@@ -35,7 +35,7 @@ from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
 from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
 from halide_autotune.autotune_loop.search.known.known_nests import prior_of_run
 from halide_autotune.autotune_loop.search.known.known_schedules import KnownSchedules
-from halide_autotune.autotune_loop.search.parameter_batches import ParameterBatches
+from halide_autotune.autotune_loop.search.parameter_sets.parameter_batches import ParameterBatches
 from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
 from halide_autotune.autotune_loop.specification.objective import ObjectiveKind
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun

@@ -15,10 +15,10 @@ from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
+from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.autotune_loop.search.techniques.models import LOWERED
 from halide_autotune.autotune_loop.specification.run_context import RunContext
-from halide_autotune.autotune_loop.store.lowered_file import pack_lowered, read_lowered
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason

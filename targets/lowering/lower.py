@@ -78,6 +78,15 @@ def lower_schedules(
         return whole
 
 
+def build_lowering_plugin(compiler: HostCppCompiler) -> Path:
+    """Build the plug-in of `lower_schedules`; cached.
+
+    Raises:
+        ToolchainError: no C++ compiler is installed.
+    """
+    return compiler.build_plugin(_PLUGIN)
+
+
 def _lowering(folder: Path, count: int, limit_s: float, compiler: HostCppCompiler) -> AutoschedulerRequest:
     applied_by = replay_autoscheduler(folder, compiler)
     parameters = {
@@ -86,7 +95,7 @@ def _lowering(folder: Path, count: int, limit_s: float, compiler: HostCppCompile
         "limit_s": str(max(1, ceil(limit_s))),
         "applied_by": applied_by.name,
     }
-    return AutoschedulerRequest(_AUTOSCHEDULER, (*applied_by.plugins, compiler.build_plugin(_PLUGIN)), parameters)
+    return AutoschedulerRequest(_AUTOSCHEDULER, (*applied_by.plugins, build_lowering_plugin(compiler)), parameters)
 
 
 def _read(stem: Path) -> LoopNest | Refused | None:

@@ -14,6 +14,7 @@ import pytest
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.history.history import NestLimits
 from halide_autotune.autotune_loop.history.known_schedule import threads_text
+from halide_autotune.autotune_loop.lowered.lowered_file import read_lowered, unpack_lowered
 from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
 from halide_autotune.autotune_loop.run import rounds
 from halide_autotune.autotune_loop.run.result import TuneResult
@@ -22,7 +23,6 @@ from halide_autotune.autotune_loop.search import lowering
 from halide_autotune.autotune_loop.search.known.known_schedules import known_pipelines
 from halide_autotune.autotune_loop.search.techniques.models import MODELS
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
-from halide_autotune.autotune_loop.store.lowered_file import read_lowered, unpack_lowered
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.autotune_loop.store.run_record import read_run_record
 from halide_autotune.sdk.project.history import keep_run, open_history

@@ -11,7 +11,7 @@ from halide_autotune.autotune_loop.execute.worker_state import WorkerState
 from halide_autotune.targets.errors import SdkError
 from halide_autotune.targets.generator.run import GeneratorFailure, plain_folder
 from halide_autotune.targets.lowering.loop_nest import LoopNest
-from halide_autotune.targets.lowering.lower import Refused, lower_schedules
+from halide_autotune.targets.lowering.lower import Refused, build_lowering_plugin, lower_schedules
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
@@ -91,6 +91,8 @@ class DescribePipeline(GeneratorTask[PipelineShape | GeneratorFailure | SdkError
         try:
             inspected = _inspected(state, self.task_index, state.context.limits.search_s)
             with state.building():
+                # What is to be compiled once is compiled before anything is searched or timed.
+                build_lowering_plugin(state.compiler)
                 return describe_pipeline(inspected, _preparation(state, self.task_index), state.compiler)
         except SdkError as error:
             return error

@@ -8,6 +8,7 @@ from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.history.history import History, NestLimits
 from halide_autotune.autotune_loop.history.known_schedule import threads_text
 from halide_autotune.autotune_loop.lowered.features import features_of_nest
+from halide_autotune.autotune_loop.lowered.lowered_file import unpack_lowered
 from halide_autotune.autotune_loop.search.techniques.models import LOWERED
 from halide_autotune.autotune_loop.search.techniques.nest_prior import (
     NestPrior,
@@ -15,7 +16,6 @@ from halide_autotune.autotune_loop.search.techniques.nest_prior import (
     read_prior,
     write_prior,
 )
-from halide_autotune.autotune_loop.store.lowered_file import unpack_lowered
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.errors import GeneratorError, HistoryError, WeightsError
 

@@ -16,8 +16,8 @@ from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.lowered.features import features_of_nest
+from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
 from halide_autotune.autotune_loop.search.lowering import TaskLowering
-from halide_autotune.autotune_loop.store.lowered_file import pack_lowered, read_lowered
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, ToolchainError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import VERSION, Loop, LoopNest
@@ -153,7 +153,7 @@ def test_a_file_of_another_version_or_too_large_is_refused(tmp_path: Path, monke
     path.write_bytes(b"no gzip")
     with pytest.raises(GeneratorError, match="a.lowered: the file is damaged"):
         read_lowered(path)
-    monkeypatch.setattr("halide_autotune.autotune_loop.store.lowered_file._MOST_BYTES", 5)
+    monkeypatch.setattr("halide_autotune.autotune_loop.lowered.lowered_file._MOST_BYTES", 5)
     path.write_bytes(pack_lowered(nest("a 1")))
     with pytest.raises(GeneratorError, match="more than 5 bytes"):
         read_lowered(path)

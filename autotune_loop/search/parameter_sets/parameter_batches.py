@@ -22,7 +22,7 @@ from halide_autotune.autotune_loop.execute.tasks.own_schedule import BuildOwn
 from halide_autotune.autotune_loop.parameters.space import ParameterSpace, set_sha256
 from halide_autotune.autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
-from halide_autotune.autotune_loop.search.parameter_technique import ProposedSet, TriedSet, propose_sets
+from halide_autotune.autotune_loop.search.parameter_sets.parameter_technique import ProposedSet, TriedSet, propose_sets
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_database import RunDatabase

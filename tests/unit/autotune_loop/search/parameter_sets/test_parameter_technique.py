@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halide_autotune.autotune_loop.parameters.space import ParameterSet, ParameterSpace, set_sha256
-from halide_autotune.autotune_loop.search.parameter_technique import TriedSet, propose_sets, sets_to_search
+from halide_autotune.autotune_loop.search.parameter_sets.parameter_technique import (
+    TriedSet,
+    propose_sets,
+    sets_to_search,
+)
 from halide_autotune.autotune_loop.specification.options import SearchOptions
 
 FEW = ParameterSpace({"x": "1..4", "order": "rows,tiles"}, ("x < 4 or order == 'rows'",))
