@@ -32,7 +32,7 @@ _FEW_TRIED = 3
 _USUAL_GAIN_RATE = 0.06
 # Some of the children are known already. In two of three batches of recorded runs the fastest child was in the first
 # third of the model's order (benchmarks/foreseen_schedules.py).
-_CHILDREN_PER_WANTED, _CHILDREN_PER_CHOSEN = 3, 6
+_CHILDREN_PER_WANTED, _CHILDREN_PER_CHOSEN = 3, 9
 # After so many comes a child of another family than the fastest's. Else a start that the others need several moves to
 # reach, such as a person's schedule, is all that is ever changed.
 _LEADING_PER_OTHER = 2
