@@ -92,11 +92,11 @@ def _add_loop(at: TouchingLoop, times: float, sums: _Sums, *, in_task: bool) -> 
     is_inside = in_task or begins_task
     own = _add_body(at, times * steps, sums)
     operations = own + sum(_add_loop(each, times * steps, sums, in_task=is_inside) for each in at.inside)
-    if at.loop.kind != "root":
+    if at.loop.kind not in ("root", "branch"):
         sums.add("iterations", times * steps)
         sums.add("loops run", times)
-        if not at.inside:
-            sums.innermost = (sums.innermost[0] + times * steps, sums.innermost[1] + times * steps * own)
+        if all(each.loop.kind == "branch" for each in at.inside):
+            sums.innermost = (sums.innermost[0] + times * steps, sums.innermost[1] + times * steps * operations)
     if begins_task:
         _add_tasks(times, steps, operations, sums)
     if not is_inside:

@@ -205,11 +205,16 @@ public:
     const Loop &root() const { return root_; }
 
 private:
+    // What holds in so much of the iterations, as the guard of a last tile does, holds always.
+    static constexpr double mostly = 0.97;
+
     const Halide::Target &target_;
     ValuesAtEstimates values_;
     Loop root_;
     Loop *around_ = &root_;
     size_t depth_ = 0;
+    // Of the loops around, the outermost first.
+    std::vector<double> extents_;
     std::vector<std::string> funcs_ = {""};
 
     using IRVisitor::visit;
@@ -236,14 +241,20 @@ private:
             at.slopes.resize(depth_ + 1);
             at.slopes[depth_] = 1;
         }
+        values_.push(op->name, at);
+        body_of(std::move(loop), op->body);
+        values_.pop(op->name);
+    }
+
+    void body_of(std::unique_ptr<Loop> loop, const Halide::Internal::Stmt &body) {
         Loop *outside = around_;
         around_ = loop.get();
+        extents_.push_back(loop->extent.value_or(1));
         outside->loops.push_back(std::move(loop));
         depth_++;
-        values_.push(op->name, at);
-        op->body.accept(this);
-        values_.pop(op->name);
+        body.accept(this);
         depth_--;
+        extents_.pop_back();
         around_ = outside;
     }
 
@@ -261,6 +272,7 @@ private:
     void visit(const Halide::Internal::LetStmt *op) override {
         here().value(op->value);
         values_.push(op->name, values_.of(op->value));
+        if (op->value.type().is_bool()) values_.name_condition(op->name, op->value);
         op->body.accept(this);
         values_.pop(op->name);
     }
@@ -289,13 +301,23 @@ private:
         op->body.accept(this);
     }
 
-    // Only the case that is taken at the estimates, where that is known.
+    // Each case as often as it is taken; where data decides, as if always.
     void visit(const Halide::Internal::IfThenElse *op) override {
-        const Value condition = values_.of(op->condition);
+        const auto share = values_.share(op->condition, extents_);
         around_->branches++;
         here().value(op->condition);
-        if (!condition.is_known || condition.number != 0) op->then_case.accept(this);
-        if (op->else_case.defined() && !(condition.is_known && condition.number != 0)) op->else_case.accept(this);
+        branch(op->then_case, share.value_or(1));
+        if (op->else_case.defined()) branch(op->else_case, share ? 1 - *share : 1);
+    }
+
+    void branch(const Halide::Internal::Stmt &body, double share) {
+        if (share >= mostly) return body.accept(this);
+        if (share <= 1 - mostly) return;
+        auto loop = std::make_unique<Loop>();
+        loop->func = funcs_.back();
+        loop->kind = "branch";
+        loop->extent = share;
+        body_of(std::move(loop), body);
     }
 };
 

@@ -12,7 +12,7 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.values.records import Source, plain, record
 
 # `version` of lowering_plugin.cpp.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Allocation:
 class Loop:
     """A loop as it is in the middle of those around it. Vectors and unrolled loops are no loops any more.
 
+    A branch counts as a loop, too, which moves nothing: its extent is the share of the iterations that take it.
+
     Attributes:
         func: whose values it computes.
         extent: None if data decides.
@@ -80,7 +82,7 @@ class Loop:
 
     name: str
     func: str
-    kind: Literal["root", "serial", "parallel", "gpu_block", "gpu_thread", "gpu_lane"]
+    kind: Literal["root", "branch", "serial", "parallel", "gpu_block", "gpu_thread", "gpu_lane"]
     extent: float | None
     branches: int
     computations: tuple[Computation, ...]

@@ -58,7 +58,7 @@ public:
         LoopNest nest(target_, arguments_);
         statement.accept(&nest);
         const int bytes = target_.natural_vector_size<uint8_t>();
-        write(path_, object({{"version", "1"},
+        write(path_, object({{"version", "2"},
                              {"vector_bytes", std::to_string(bytes)},
                              {"root", json_of(nest.root())}}));
         _exit(0);

@@ -4,8 +4,10 @@
 #ifndef HALIDE_SDK_VALUES_AT_ESTIMATES
 #define HALIDE_SDK_VALUES_AT_ESTIMATES
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -118,6 +120,37 @@ public:
 
     void pop(const std::string &name) { known_[name].pop_back(); }
 
+    // In how much of what the loops around it run a condition holds; nothing where data decides.
+    //
+    // `extents` are theirs, the outermost first. The two sides of a comparison are taken to be as far apart as in the
+    // middle of the loops, and to move evenly from there: of one loop that is exact.
+    std::optional<double> share(const Halide::Expr &condition, const std::vector<double> &extents) {
+        using namespace Halide::Internal;
+        if (const auto *op = condition.as<And>()) return least(share(op->a, extents), share(op->b, extents));
+        if (const auto *op = condition.as<Or>()) {
+            return rest_of(least(rest_of(share(op->a, extents)), rest_of(share(op->b, extents))));
+        }
+        if (const auto *op = condition.as<Not>()) return rest_of(share(op->a, extents));
+        if (const auto *op = condition.as<LT>()) return share_below(op->a, op->b, extents);
+        if (const auto *op = condition.as<LE>()) return rest_of(share_below(op->b, op->a, extents));
+        if (const auto *op = condition.as<GT>()) return share_below(op->b, op->a, extents);
+        if (const auto *op = condition.as<GE>()) return rest_of(share_below(op->a, op->b, extents));
+        if (const auto *op = condition.as<Variable>()) {
+            const auto known = conditions_.find(op->name);
+            if (known != conditions_.end()) return share(known->second, extents);
+        }
+        if (const auto *op = condition.as<Call>()) {
+            const bool is_marked = op->is_intrinsic(Call::likely) || op->is_intrinsic(Call::likely_if_innermost);
+            if (is_marked) return share(op->args[0], extents);
+        }
+        const Value value = of(condition);
+        if (!value.is_known) return std::nullopt;
+        return value.number != 0 ? 1.0 : 0.0;
+    }
+
+    // A name that stands for a condition. It is bound once.
+    void name_condition(const std::string &name, const Halide::Expr &condition) { conditions_[name] = condition; }
+
     Value of(const Halide::Expr &expr) {
         using namespace Halide::Internal;
         if (!expr.defined() || expr.type().is_float()) return {};
@@ -143,6 +176,29 @@ public:
 private:
     const std::map<std::string, double> &arguments_;
     std::map<std::string, std::vector<Value>> known_;
+    std::map<std::string, Halide::Expr> conditions_;
+
+    static std::optional<double> rest_of(std::optional<double> share) {
+        if (share) share = 1 - *share;
+        return share;
+    }
+
+    // Of two that hold together; what data decides is left out of it.
+    static std::optional<double> least(std::optional<double> a, std::optional<double> b) {
+        if (!a || !b) return a ? a : b;
+        return std::min(*a, *b);
+    }
+
+    // In how much of it `a` is less than `b`.
+    std::optional<double> share_below(const Halide::Expr &a, const Halide::Expr &b,
+                                      const std::vector<double> &extents) {
+        const Value apart = sum(of(a), of(b), -1);
+        if (!apart.is_known) return std::nullopt;
+        double reach = 0;
+        for (size_t i = 0; i < extents.size(); i++) reach += std::abs(apart.slope(i)) * extents[i] / 2;
+        if (reach == 0) return apart.number < 0 ? 1.0 : 0.0;
+        return std::min(1.0, std::max(0.0, (reach - apart.number) / (2 * reach)));
+    }
 
     Value named(const std::string &name) const {
         const auto known = known_.find(name);

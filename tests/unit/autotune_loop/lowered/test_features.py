@@ -90,5 +90,13 @@ def test_memory_is_told_by_where_it_is() -> None:
     assert found["largest stack bytes"] == pytest.approx(500)
 
 
+def test_what_a_branch_does_counts_by_its_share() -> None:
+    half = loop(0.5, kind="branch", operations={"float_add": 4})
+    found = features(loop(10, half))
+    assert found["float_add"] == pytest.approx(20)
+    assert found["iterations"] == pytest.approx(10), "it is no loop"
+    assert found["operations of an innermost iteration"] == pytest.approx(2)
+
+
 def test_branches_count_as_often_as_they_run() -> None:
     assert features(loop(10, branches=2))["branches"] == pytest.approx(20)

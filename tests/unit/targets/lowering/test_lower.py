@@ -71,6 +71,12 @@ ROWS = schedule(
     output=[["split", "x", "xo", "xi", 32], ["vectorize", "xi"], ["parallel", "y"]],
     columns=[["compute_at", "output", "y"], ["split", "x", "xo", "xi", 16], ["vectorize", "xi"]],
 )
+# Each row of the output computes one of the columns; the first ones of a strip are for those that follow.
+SLIDING = schedule(
+    output=[["split", "y", "yo", "yi", 32], ["split", "x", "xo", "xi", 32], ["reorder", ["xi", "xo", "yi", "yo", "c"]]],
+    columns=[["compute_at", "output", "yi"], ["store_root"]],
+    repeat_edge=[["compute_at", "output", "yi"], ["store_at", "output", "yo"]],
+)
 AT_ROOT = schedule(columns=[["compute_root"]])
 
 
@@ -101,6 +107,26 @@ def test_loops_are_as_long_as_the_estimates_say(lower: Lower) -> None:
     assert {(each.func, each.extent) for each in parallel} == {("output", HEIGHT)}
     stores = accesses(nest.root, "output", "output")
     assert {(each.lanes, each.lane_stride, each.element_bytes, each.is_store) for each in stores} == {(32, 1, 1, True)}
+
+
+def stored(loop: Loop, buffer: str, times: float = 1.0) -> float:
+    """How many elements of a buffer are written."""
+    assert loop.extent is not None
+    times *= loop.extent
+    accesses = [each for of in loop.computations for each in of.accesses if each.is_store and each.buffer == buffer]
+    inside = sum(stored(each, buffer, times) for each in loop.loops)
+    return inside + times * sum(each.count * each.lanes for each in accesses)
+
+
+@pytest.mark.parametrize("text", [ROWS, SLIDING, AT_ROOT], ids=["rows", "sliding", "root"])
+def test_the_whole_output_is_written(lower: Lower, text: str) -> None:
+    """Some loops write nothing at first, to have what they need; what a condition leaves out counts as left out."""
+    assert stored(nest_of(lower, text).root, "output") == pytest.approx(WIDTH * HEIGHT * CHANNELS, rel=0.05)
+
+
+def test_a_branch_has_a_share_of_the_iterations(lower: Lower) -> None:
+    branches = [each for each in loops_in(nest_of(lower, SLIDING).root) if each.kind == "branch"]
+    assert branches and all(each.extent is not None and 0 < each.extent < 1 for each in branches)
 
 
 def test_an_access_moves_with_the_loops_around_it(lower: Lower) -> None:
