@@ -96,7 +96,7 @@ def _lower(folders: Sequence[Path], name: str, task: TuningTask, bench: Bench) -
     if isinstance(lowered, GeneratorFailure):
         print(lowered.message, file=sys.stderr)
         return
-    for each, nest in zip(texts, lowered, strict=True):
+    for each, nest in zip(texts, lowered.nests, strict=True):
         if isinstance(nest, LoopNest):
             write_atomically(each / f"{name}.lowered", pack_lowered(nest))
 

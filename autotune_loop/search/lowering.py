@@ -8,7 +8,6 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic
 
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Listener, Notice
@@ -113,16 +112,16 @@ class TaskLowering:
             )
             for chunk in chunks
         ]
-        began_s = monotonic()
         for chunk, future in zip(chunks, submitted, strict=True):
             found = future.result()
             if isinstance(found, GeneratorFailure | SdkError):
                 self._failed(found)
                 continue
-            for sha256, nest in zip(chunk, found, strict=True):
+            for sha256, nest in zip(chunk, found.nests, strict=True):
                 self._learn(sha256, nest if isinstance(nest, LoopNest) else None)
-        self._lowered += len(hashes)
-        self._lowering_s += monotonic() - began_s
+            self._lowered += len(chunk)
+            # As of building: what waits for a timing to end takes no time of its own.
+            self._lowering_s += found.duration_s / self.executor.build_slots
 
     def _learn(self, sha256: str, nest: LoopNest | None) -> None:
         self._features[sha256] = None if nest is None else self._features_of(nest)

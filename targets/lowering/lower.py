@@ -37,6 +37,19 @@ class Refused:
     message: str
 
 
+@dataclass(frozen=True)
+class Lowered:
+    """Schedules that were lowered together.
+
+    Attributes:
+        nests: of each, in their order.
+        duration_s: what the generator took for all of them.
+    """
+
+    nests: tuple[LoopNest | Refused, ...]
+    duration_s: float
+
+
 def lower_schedules(
     inspected: Inspected,
     preparation: PipelinePreparation,
@@ -44,8 +57,8 @@ def lower_schedules(
     limit_s: float,
     compiler: HostCppCompiler,
     stop: StopSignal | None = None,
-) -> list[LoopNest | Refused] | GeneratorFailure:
-    """Lower schedules, and return the loop nest of each, in their order.
+) -> Lowered | GeneratorFailure:
+    """Lower schedules.
 
     Args:
         inspected: its limits hold for all of them together.
@@ -75,7 +88,7 @@ def lower_schedules(
         if len(whole) < len(schedules):
             assert isinstance(result, GeneratorFailure), "the plug-in ends the generator"
             return result
-        return whole
+        return Lowered(tuple(whole), result.duration_s)
 
 
 def build_lowering_plugin(compiler: HostCppCompiler) -> Path:

@@ -10,8 +10,7 @@ from halide_autotune.autotune_loop.execute.tasks.build_tasks import GeneratorTas
 from halide_autotune.autotune_loop.execute.worker_state import WorkerState
 from halide_autotune.targets.errors import SdkError
 from halide_autotune.targets.generator.run import GeneratorFailure, plain_folder
-from halide_autotune.targets.lowering.loop_nest import LoopNest
-from halide_autotune.targets.lowering.lower import Refused, build_lowering_plugin, lower_schedules
+from halide_autotune.targets.lowering.lower import Lowered, build_lowering_plugin, lower_schedules
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
@@ -56,7 +55,7 @@ class BuildSchedule(GeneratorTask[BuiltObject | GeneratorFailure], kind="build_s
 
 
 @dataclass(frozen=True)
-class LowerSchedules(GeneratorTask[list[LoopNest | Refused] | GeneratorFailure | SdkError], kind="lower_schedules"):
+class LowerSchedules(GeneratorTask[Lowered | GeneratorFailure | SdkError], kind="lower_schedules"):
     """Lower schedules without generating code.
 
     Attributes:
@@ -69,7 +68,7 @@ class LowerSchedules(GeneratorTask[list[LoopNest | Refused] | GeneratorFailure |
     schedules_json: tuple[str, ...]
     limit_s: float
 
-    def run(self, state: WorkerState) -> list[LoopNest | Refused] | GeneratorFailure | SdkError:
+    def run(self, state: WorkerState) -> Lowered | GeneratorFailure | SdkError:
         """See `Task.run`."""
         try:
             with state.building() as stop:

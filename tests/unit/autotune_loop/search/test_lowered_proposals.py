@@ -11,6 +11,7 @@ from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest
+from halide_autotune.targets.lowering.lower import Lowered
 from tests.drafted_pipelines import recorded
 from tests.proposal_setting import NAME, WORK, Make, Setting, known, sampled
 
@@ -24,7 +25,9 @@ def nest(text: str) -> LoopNest:
 
 
 def answer(task: Task[Any]) -> object:
-    return [nest(text) for text in task.schedules_json] if isinstance(task, LowerSchedules) else recorded(NAME).shape
+    if isinstance(task, LowerSchedules):
+        return Lowered(tuple(nest(text) for text in task.schedules_json), 0.0)
+    return recorded(NAME).shape
 
 
 def lowered(run: Setting) -> list[str]:

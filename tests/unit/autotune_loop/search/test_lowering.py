@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from halide_autotune.autotune_loop.search.lowering import TaskLowering
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, ToolchainError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import VERSION, Loop, LoopNest
-from halide_autotune.targets.lowering.lower import Refused
+from halide_autotune.targets.lowering.lower import Lowered, Refused
 from tests.scripted_executor import ScriptedExecutor
 
 DRAFTS = [Draft({str(number): cast(Any, None)}) for number in range(30)]
@@ -57,7 +56,7 @@ def make(tmp_path: Path) -> Callable[..., Setting]:
 
         def script(task: Any) -> object:
             asked.append(task)
-            return answer(task) if answer else [nest(text) for text in task.schedules_json]
+            return answer(task) if answer else Lowered(tuple(map(nest, task.schedules_json)), 0.0)
 
         executor = ScriptedExecutor(script)
         executor.build_slots = build_slots
@@ -89,20 +88,21 @@ def test_many_are_lowered_in_all_build_slots(
     assert sorted(len(task.schedules_json) for task in run.asked) == sizes
 
 
-def test_lowering_may_take_half_of_what_a_trial_takes(
-    make: Callable[..., Setting], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock_s = itertools.count(0, 10)
-    monkeypatch.setattr("halide_autotune.autotune_loop.search.lowering.monotonic", lambda: float(next(clock_s)))
-    quick, slow, hopeless = (make(trial_s=trial_s) for trial_s in (9.0, 3.0, 1.0))
+def test_lowering_may_take_half_of_what_a_trial_takes(make: Callable[..., Setting]) -> None:
+    def slowly(task: LowerSchedules) -> object:
+        count = len(task.schedules_json)
+        return Lowered(tuple(map(nest, task.schedules_json)), 1.0 * count)  # a second each
+
+    quick, slow, hopeless = (make(slowly, trial_s=trial_s) for trial_s in (9.0, 3.0, 1.0))
+    beside = make(slowly, build_slots=2, trial_s=3.0)
     assert slow.lowering.affordable(10) == 20, "nothing is known"
-    for run in (quick, slow, hopeless):
-        run.lowering.features(DRAFTS[:10])  # a second each
-    assert [run.lowering.affordable(10) for run in (quick, slow, hopeless)] == [30, 15, 5]
+    for run in (quick, slow, hopeless, beside):
+        run.lowering.features(DRAFTS[:10])
+    assert [run.lowering.affordable(10) for run in (quick, slow, hopeless, beside)] == [30, 15, 5, 30]
 
 
 def test_what_halide_refuses_has_no_features_and_is_not_tried_again(make: Callable[..., Setting]) -> None:
-    run = make(lambda task: [nest(task.schedules_json[0]), Refused("No.")])
+    run = make(lambda task: Lowered((nest(task.schedules_json[0]), Refused("No.")), 0.0))
     for _ in range(2):
         found = run.lowering.features(DRAFTS[:2])
         assert found is not None and found[0] is not None and found[1] is None

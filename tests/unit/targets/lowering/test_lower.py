@@ -46,7 +46,11 @@ def lower(
         schedules: Sequence[str], *, limit_s: float = 60.0, time_s: float = 240.0, target: str = TARGET
     ) -> list[LoopNest | Refused] | GeneratorFailure:
         inspected = Inspected(program, program.names[0], parameters, target, ProcessLimits(time_s, 8 * 2**30))
-        return lower_schedules(inspected, preparation, schedules, limit_s, cpp_compiler)
+        found = lower_schedules(inspected, preparation, schedules, limit_s, cpp_compiler)
+        if isinstance(found, GeneratorFailure):
+            return found
+        assert found.duration_s > 0
+        return [*found.nests]
 
     yield lowered
     program.close()
