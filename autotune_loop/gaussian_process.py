@@ -5,6 +5,7 @@ Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006: equations
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 # How much what is not known of a candidate speaks for it, in standard deviations.
 CURIOSITY = 1.0
+# In multiples of the shortest.
+_FURTHEST_TIME = 4.0
 
 
 def matern(distances: Array) -> Array:
@@ -78,6 +81,14 @@ def most_promising(means: Array, covariance: Array, noise: float, count: int) ->
         column = covariance[:, place]
         covariance = covariance - np.outer(column, column) / (max(covariance[place, place], 0.0) + noise)
     return chosen
+
+
+def clipped_log_times(times_ms: Sequence[float]) -> Array:
+    """The logarithms of times; one that is far from the shortest counts as if it were not further than that.
+
+    What makes a schedule hopeless tells little of what makes a good one better.
+    """
+    return np.log(np.minimum(times_ms, _FURTHEST_TIME * min(times_ms)))
 
 
 def fewer(log_times: Array, most: int) -> npt.NDArray[np.int64]:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.recorded_nests import RecordedNests, recorded_nests
+from benchmarks.recorded_nests import opened_task, recorded_nests
 from benchmarks.simulated_clock_ranking import Bench, open_bench
 from halide_autotune.autotune_loop.candidate import Measured, technique_of
 from halide_autotune.autotune_loop.cost_model.ranking import ordered_pairs, spearman
@@ -39,12 +39,8 @@ from halide_autotune.autotune_loop.search.techniques.population_model import ENO
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
 from halide_autotune.autotune_loop.technique_name import TechniqueName
-from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.run import GeneratorFailure
-from halide_autotune.targets.pipeline.inspection import Inspected
-from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import describe_pipeline
-from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.schedule.header import read_schedule
 
 _SMALLEST_BATCH = 6
@@ -136,7 +132,7 @@ def _foreseen(predicted: Array, times_ms: Array) -> Foreseen:
 def _known(folder: Path, bench: Bench) -> list[Known]:
     tasks = read_recorded_run(folder).record.spec.tasks
     names, header = _names(tasks[0], bench), f"{sample_file_name(tasks)}.schedule.h"
-    recorded: list[RecordedNests] = recorded_nests(folder, bench)
+    recorded = recorded_nests(folder, bench)
     known = []
     for measured, nest in zip(recorded[0].samples, recorded[0].nests, strict=True):
         features = _features(folder / "samples" / measured.candidate.sample / header, names)
@@ -146,12 +142,8 @@ def _known(folder: Path, bench: Bench) -> list[Known]:
 
 
 def _names(task: TuningTask, bench: Bench) -> PipelineNames:
-    program = open_generator(task.reference, bench.halide, bench.compiler, bench.environment)
-    target = kernel_target(bench.profile.halide_target)
-    inspected = Inspected(program, task.generator_name, task.parameters, target)
-    shape = describe_pipeline(
-        inspected, PipelinePreparation(build_preparation_plugin(bench.compiler), task.estimates), bench.compiler
-    )
+    with opened_task(task, bench) as (inspected, preparation):
+        shape = describe_pipeline(inspected, preparation, bench.compiler)
     if isinstance(shape, GeneratorFailure):
         raise SystemExit(shape.message)
     return PipelineNames(shape)

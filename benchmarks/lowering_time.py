@@ -16,21 +16,17 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.recorded_nests import schedules_of
+from benchmarks.recorded_nests import opened_task, schedules_of
 from benchmarks.simulated_clock_ranking import Bench, open_bench
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
-from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorFailure, GeneratorRequest, run_generator
 from halide_autotune.targets.lowering.lower import lower_schedules
 from halide_autotune.targets.pipeline.inspection import Inspected
-from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
-from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.pipeline.preparation import PipelinePreparation
 from halide_autotune.targets.process.scratch_folder import scratch_folder
-from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.schedule.plugins import replay_autoscheduler
 
 _MOST, _LIMIT_S = 16, 120.0
-_LIMITS = ProcessLimits(time_s=1800.0, memory_bytes=8 * 2**30)
 GOAL = 0.25
 
 
@@ -51,35 +47,33 @@ def _times(folder: Path, bench: Bench) -> tuple[float, float]:
     """Seconds that lowering and compiling a schedule take."""
     task = read_recorded_run(folder).record.spec.tasks[0]
     texts = schedules_of(folder)[:_MOST]
-    program = open_generator(task.reference, bench.halide, bench.compiler, bench.environment)
-    target = kernel_target(bench.profile.halide_target)
-    inspected = Inspected(program, task.generator_name, task.parameters, target, _LIMITS)
-    preparation = PipelinePreparation(build_preparation_plugin(bench.compiler), task.estimates)
-    lower_schedules(inspected, preparation, texts[:1], _LIMIT_S, bench.compiler)  # builds the plug-ins
-    began_s = time.perf_counter()
-    lowered = lower_schedules(inspected, preparation, texts, _LIMIT_S, bench.compiler)
-    lowered_s = (time.perf_counter() - began_s) / len(texts)
-    assert not isinstance(lowered, GeneratorFailure), lowered.message
-    compiled_s = []
+    with opened_task(task, bench) as (inspected, preparation):
+        lower_schedules(inspected, preparation, texts[:1], _LIMIT_S, bench.compiler)  # builds the plug-ins
+        began_s = time.perf_counter()
+        lowered = lower_schedules(inspected, preparation, texts, _LIMIT_S, bench.compiler)
+        lowered_s = (time.perf_counter() - began_s) / len(texts)
+        assert not isinstance(lowered, GeneratorFailure), lowered.message
+        compiled_s = [_compiled_s(text, inspected, preparation, bench) for text in texts]
+    return lowered_s, statistics.mean(each_s for each_s in compiled_s if each_s is not None)
+
+
+def _compiled_s(text: str, inspected: Inspected, preparation: PipelinePreparation, bench: Bench) -> float | None:
+    """None for a schedule whose code cannot be generated."""
     with scratch_folder("lowering-time") as scratch:
-        for place, text in enumerate(texts):
-            path = scratch / f"{place}.json"
-            path.write_text(text, encoding="utf-8")
-            request = GeneratorRequest(
-                generator_name=task.generator_name,
-                function_name="kernel",
-                base_name="kernel",
-                output_folder=scratch / str(place),
-                emit=("object",),
-                halide_target=target,
-                parameters=task.parameters,
-                autoscheduler=preparation.before(replay_autoscheduler(path, bench.compiler)),
-            )
-            generated = run_generator(program, request, _LIMITS)
-            if isinstance(generated, GeneratedFiles):
-                compiled_s.append(generated.duration_s)
-    program.close()
-    return lowered_s, statistics.mean(compiled_s)
+        path = scratch / "schedule.json"
+        path.write_text(text, encoding="utf-8")
+        request = GeneratorRequest(
+            generator_name=inspected.generator_name,
+            function_name="kernel",
+            base_name="kernel",
+            output_folder=scratch,
+            emit=("object",),
+            halide_target=inspected.halide_target,
+            parameters=inspected.parameters,
+            autoscheduler=preparation.before(replay_autoscheduler(path, bench.compiler)),
+        )
+        generated = run_generator(inspected.program, request, inspected.limits)
+        return generated.duration_s if isinstance(generated, GeneratedFiles) else None
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,16 @@ class RecordedNests:
     times_ms: tuple[float, ...]
 
 
+@contextlib.contextmanager
+def opened_task(task: TuningTask, bench: Bench) -> Iterator[tuple[Inspected, PipelinePreparation]]:
+    """The generator of a recorded task, and what is done to its pipeline first."""
+    program = open_generator(task.reference, bench.halide, bench.compiler, bench.environment)
+    with contextlib.closing(program):
+        target = kernel_target(bench.profile.halide_target)
+        inspected = Inspected(program, task.generator_name, task.parameters, target, _LIMITS)
+        yield inspected, PipelinePreparation(build_preparation_plugin(bench.compiler), task.estimates)
+
+
 def recorded_nests(folder: Path, bench: Bench) -> list[RecordedNests]:
     """Of each pipeline of a run. What is lowered now is kept in the run's folder; the generators must be there."""
     run = read_recorded_run(folder)
@@ -54,9 +65,9 @@ def recorded_nests(folder: Path, bench: Bench) -> list[RecordedNests]:
     for index, task in enumerate(tasks):
         samples = [one for one in run.samples if one.candidate.task_index == index]
         folders = [folder / "samples" / one.candidate.sample for one in samples]
-        missing = [each for each in folders if _kept(each / f"{name}.lowered") is None]
-        _lower(missing, name, task, bench)
-        nests = [_kept(each / f"{name}.lowered") for each in folders]
+        kept = {each: _kept(each / f"{name}.lowered") for each in folders}
+        kept.update(_lower([each for each in folders if kept[each] is None], name, task, bench))
+        nests = [kept[each] for each in folders]
         known = [(one, nest) for one, nest in zip(samples, nests, strict=True) if nest is not None]
         if known:
             features = tuple(features_of_nest(nest, cores) for _, nest in known)
@@ -83,22 +94,20 @@ def _kept(path: Path) -> LoopNest | None:
         return None
 
 
-def _lower(folders: Sequence[Path], name: str, task: TuningTask, bench: Bench) -> None:
+def _lower(folders: Sequence[Path], name: str, task: TuningTask, bench: Bench) -> dict[Path, LoopNest]:
+    """By folder; each is kept there."""
     texts = {each: text for each in folders if (text := _schedule(each / f"{name}.schedule.h")) is not None}
     if not texts:
-        return
-    program = open_generator(task.reference, bench.halide, bench.compiler, bench.environment)
-    target = kernel_target(bench.profile.halide_target)
-    inspected = Inspected(program, task.generator_name, task.parameters, target, _LIMITS)
-    preparation = PipelinePreparation(build_preparation_plugin(bench.compiler), task.estimates)
-    lowered = lower_schedules(inspected, preparation, [*texts.values()], _LIMIT_S, bench.compiler)
-    program.close()
+        return {}
+    with opened_task(task, bench) as (inspected, preparation):
+        lowered = lower_schedules(inspected, preparation, [*texts.values()], _LIMIT_S, bench.compiler)
     if isinstance(lowered, GeneratorFailure):
         print(lowered.message, file=sys.stderr)
-        return
-    for each, nest in zip(texts, lowered.nests, strict=True):
-        if isinstance(nest, LoopNest):
-            write_atomically(each / f"{name}.lowered", pack_lowered(nest))
+        return {}
+    nests = {each: nest for each, nest in zip(texts, lowered.nests, strict=True) if isinstance(nest, LoopNest)}
+    for each, nest in nests.items():
+        write_atomically(each / f"{name}.lowered", pack_lowered(nest))
+    return nests
 
 
 def _schedule(header: Path) -> str | None:

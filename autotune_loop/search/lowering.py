@@ -11,14 +11,11 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Listener, Notice
-from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
 from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.autotune_loop.search.techniques.models import LOWERED
-from halide_autotune.autotune_loop.specification.run_context import RunContext
-from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import LoopNest
@@ -38,17 +35,13 @@ class TaskLowering:
     """Lowers schedules of one tuning task; called in one thread.
 
     Attributes:
+        pace: of the run.
         text_of: a schedule as JSON.
-        limit_s: how long one may take.
-        trial_s: what building and timing one takes of the run's time.
     """
 
-    executor: Executor
-    context: RunContext
+    pace: RunPace
     task_index: int
     text_of: Callable[[Draft], str]
-    limit_s: Callable[[], float]
-    trial_s: Callable[[], float]
     listen: Listener
     _features: dict[str, NestFeatures | None] = field(default_factory=dict)
     _nests: dict[str, bytes] = field(default_factory=dict)
@@ -61,7 +54,7 @@ class TaskLowering:
 
     def affordable(self, wanted: int) -> int:
         """See `Lowering.affordable`. For each that is wanted, lowering may take a share of what its trial takes."""
-        trial_s, most = self.trial_s(), _MOST_PER_WANTED * wanted
+        trial_s, most = self.pace.trial_s(), _MOST_PER_WANTED * wanted
         each_s = self._lowering_s / self._lowered if self._lowered else _USUAL_SHARE_OF_TRIAL * trial_s
         return min(most, int(wanted * _SHARE_OF_TRIAL * trial_s / each_s)) if each_s > 0 else most
 
@@ -94,20 +87,20 @@ class TaskLowering:
         return sha256 in self._features
 
     def _features_of(self, nest: LoopNest) -> NestFeatures:
-        return features_of_nest(nest, self.context.parallelism)
+        return features_of_nest(nest, self.pace.context.parallelism)
 
     def _lower(self, texts: dict[str, str]) -> None:
-        hashes = [*texts]
-        size = max(_FEWEST_AT_ONCE, -(-len(hashes) // self.executor.build_slots))
+        hashes, executor = [*texts], self.pace.executor
+        size = max(_FEWEST_AT_ONCE, -(-len(hashes) // executor.build_slots))
         chunks = [hashes[start : start + size] for start in range(0, len(hashes), size)]
-        folder = self.context.workspace.work_folder / "lowered" / str(self.task_index)
+        folder = self.pace.context.workspace.work_folder / "lowered" / str(self.task_index)
         submitted = [
-            self.executor.submit(
+            executor.submit(
                 LowerSchedules(
                     folder / str(next(self._runs)),
                     self.task_index,
                     tuple(texts[one] for one in chunk),
-                    self.limit_s(),
+                    self.pace.limit_s(),
                 )
             )
             for chunk in chunks
@@ -121,7 +114,7 @@ class TaskLowering:
                 self._learn(sha256, nest if isinstance(nest, LoopNest) else None)
             self._lowered += len(chunk)
             # As of building: what waits for a timing to end takes no time of its own.
-            self._lowering_s += found.duration_s / self.executor.build_slots
+            self._lowering_s += found.duration_s / executor.build_slots
 
     def _learn(self, sha256: str, nest: LoopNest | None) -> None:
         self._features[sha256] = None if nest is None else self._features_of(nest)
@@ -144,17 +137,19 @@ class RunLowerings:
     """What lowers the schedules of each of a run's tasks, if the run's model wants that.
 
     Attributes:
-        text_of: a schedule of a task as JSON.
         pace: of the run.
+        text_of: a schedule of a task as JSON.
     """
 
-    executor: Executor
-    store: RunStore
-    context: RunContext
-    text_of: Callable[[Draft, int], str]
     pace: RunPace
+    text_of: Callable[[Draft, int], str]
     listen: Listener
     _tasks: dict[int, TaskLowering] = field(default_factory=dict)
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether the run's model is one of loop nests."""
+        return self.pace.context.spec.options.search.model == LOWERED
 
     def of(self, task_index: int, samples: Mapping[str, str]) -> TaskLowering | None:
         """What lowers a task's schedules; it keeps the loop nests of those that are tried.
@@ -162,17 +157,11 @@ class RunLowerings:
         Args:
             samples: their hashes → their folders below samples/.
         """
-        if self.context.spec.options.search.model != LOWERED:
+        if not self.are_wanted:
             return None
         if task_index not in self._tasks:
             self._tasks[task_index] = TaskLowering(
-                self.executor,
-                self.context,
-                task_index,
-                lambda draft: self.text_of(draft, task_index),
-                self.pace.limit_s,
-                self.pace.trial_s,
-                self.listen,
+                self.pace, task_index, lambda draft: self.text_of(draft, task_index), self.listen
             )
         for sha256, sample in samples.items():
             self.keep(task_index, sha256, sample)
@@ -180,5 +169,6 @@ class RunLowerings:
 
     def keep(self, task_index: int, sha256: str, sample: str) -> None:
         """Keep a schedule's loop nest in its folder below samples/, if it was lowered."""
+        store = self.pace.store
         if task_index in self._tasks:
-            self._tasks[task_index].keep(sha256, self.store.lowered_path(self.store.samples / sample))
+            self._tasks[task_index].keep(sha256, store.lowered_path(store.samples / sample))

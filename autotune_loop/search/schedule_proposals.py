@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import (
@@ -104,7 +104,7 @@ class ScheduleProposals:
     context: RunContext
     listen: Listener
     known: Callable[[int, PipelineShape], Sequence[KnownSchedule]]
-    prior: NestPrior | None = None
+    prior: InitVar[NestPrior | None] = None
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
     _hashes: dict[str, str] = field(default_factory=dict)
@@ -113,14 +113,14 @@ class ScheduleProposals:
     _known: dict[int, list[Draft]] = field(default_factory=dict)
     _left: dict[int, list[Candidate]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, prior: NestPrior | None) -> None:
 
         def tell(fault: str) -> None:
             self.listen(Notice(fault, warning=True))
 
-        self._techniques = load_techniques(self.context.spec.options.search, tell, self.prior)
+        self._techniques = load_techniques(self.context.spec.options.search, tell, prior)
         self._pace = RunPace(self.executor, self.store, self.context)
-        self._lowerings = RunLowerings(self.executor, self.store, self.context, self._json, self._pace, self.listen)
+        self._lowerings = RunLowerings(self._pace, self._json, self.listen)
 
     def techniques(self, task_index: int) -> tuple[str, ...]:
         """Those that are asked for and can be used for a task."""
@@ -230,7 +230,7 @@ class ScheduleProposals:
         """The names of a task's pipeline; None, which is told once, where it cannot be described."""
         if task_index not in self._names:
             folder = self.context.workspace.work_folder / "shape" / str(task_index)
-            shape = self.executor.submit(DescribePipeline(folder, task_index)).result()
+            shape = self.executor.submit(DescribePipeline(folder, task_index, self._lowerings.are_wanted)).result()
             if isinstance(shape, PipelineShape):
                 shape = replace(shape, has_float_vectors=has_float_vectors(self.context))
             self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None

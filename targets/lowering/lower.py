@@ -10,12 +10,10 @@ from pathlib import Path
 from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratorFailure,
-    GeneratorRequest,
     plain_folder,
-    run_generator,
 )
 from halide_autotune.targets.lowering.loop_nest import LoopNest, parse_loop_nest
-from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.inspection import Inspected, run_until_ended
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation
 from halide_autotune.targets.process.scratch_folder import scratch_folder
 from halide_autotune.targets.process.stop_signal import StopSignal
@@ -72,17 +70,8 @@ def lower_schedules(
     with scratch_folder("lower") as scratch, plain_folder(scratch) as folder:
         for place, text in enumerate(schedules):
             (folder / f"{place}.json").write_text(text, encoding="utf-8")
-        request = GeneratorRequest(
-            generator_name=inspected.generator_name,
-            function_name=inspected.generator_name,
-            base_name="pipeline",
-            output_folder=folder,
-            emit=("object",),
-            halide_target=inspected.halide_target,
-            parameters=inspected.parameters,
-            autoscheduler=preparation.before(_lowering(folder, len(schedules), limit_s, compiler)),
-        )
-        result = run_generator(inspected.program, request, inspected.limits, stop)
+        lowering = preparation.before(_lowering(folder, len(schedules), limit_s, compiler))
+        result = run_until_ended(inspected, folder, lowering, stop=stop)
         found = [_read(folder / str(place)) for place in range(len(schedules))]
         whole = [each for each in found if each is not None]
         if len(whole) < len(schedules):

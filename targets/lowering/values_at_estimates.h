@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "Halide.h"
+#include "../pipeline/pipeline_parts.h"
 
 namespace halide_sdk {
 
@@ -38,13 +39,11 @@ struct Value {
 class EstimatedArguments {
 public:
     explicit EstimatedArguments(const Halide::Pipeline &pipeline) {
-        std::vector<Halide::Internal::Function> outputs;
-        for (const Halide::Func &output : pipeline.outputs()) outputs.push_back(output.function());
-        for (const auto &input : Halide::Internal::infer_arguments(Halide::Internal::Stmt(), outputs)) {
+        for (const auto &input : halide_sdk_1::inputs_of(pipeline)) {
             if (input.param.defined()) add(input.param);
             if (input.buffer.defined()) add(input.buffer);
         }
-        for (const auto &output : outputs) {
+        for (const auto &output : halide_sdk_1::outputs_of(pipeline)) {
             for (const Halide::Parameter &buffer : output.output_buffers()) add(output, buffer);
         }
     }

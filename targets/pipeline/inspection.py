@@ -12,6 +12,7 @@ from halide_autotune.targets.generator.program import GeneratorProgram
 from halide_autotune.targets.generator.run import (
     EMITTED_SUFFIXES,
     AutoschedulerRequest,
+    GeneratedFiles,
     GeneratorFailure,
     GeneratorRequest,
     plain_folder,
@@ -21,6 +22,7 @@ from halide_autotune.targets.pipeline.estimates import plugin_text
 from halide_autotune.targets.pipeline.facts import PipelineFacts
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from halide_autotune.targets.values.records import Source, record
 
@@ -45,6 +47,34 @@ class Inspected:
     parameters: Mapping[str, str]
     halide_target: str
     limits: ProcessLimits = _LIMITS
+
+
+def run_until_ended(
+    inspected: Inspected,
+    folder: Path,
+    autoscheduler: AutoschedulerRequest | None,
+    preload: Preload | None = None,
+    stop: StopSignal | None = None,
+) -> GeneratedFiles | GeneratorFailure:
+    """Run the generator for a plug-in that ends it before it generates code, once it has written what is asked for.
+
+    Args:
+        folder: by a path that Halide's command line takes; see `plain_folder`.
+
+    Returns:
+        Mostly the failure that such an end looks like: what the plug-in has written says whether it is one.
+    """
+    request = GeneratorRequest(
+        generator_name=inspected.generator_name,
+        function_name=inspected.generator_name,
+        base_name="pipeline",
+        output_folder=folder,
+        emit=("object",),
+        halide_target=inspected.halide_target,
+        parameters=inspected.parameters,
+        autoscheduler=autoscheduler,
+    )
+    return run_generator(inspected.program, request, inspected.limits, stop, preload)
 
 
 def inspect_pipeline(

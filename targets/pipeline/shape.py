@@ -12,11 +12,9 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratorFailure,
-    GeneratorRequest,
     plain_folder,
-    run_generator,
 )
-from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.inspection import Inspected, run_until_ended
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation
 from halide_autotune.targets.process.scratch_folder import scratch_folder
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
@@ -185,19 +183,8 @@ def describe_pipeline(
     plugin = compiler.build_plugin(_PLUGIN)
     with scratch_folder("shape") as scratch, plain_folder(scratch) as folder:
         written = folder / "shape.json"
-        request = GeneratorRequest(
-            generator_name=inspected.generator_name,
-            function_name=inspected.generator_name,
-            base_name="pipeline",
-            output_folder=folder,
-            emit=("object",),
-            halide_target=inspected.halide_target,
-            parameters=inspected.parameters,
-            autoscheduler=preparation.before(
-                AutoschedulerRequest(_AUTOSCHEDULER, (plugin,), {"describe_to": str(written)})
-            ),
-        )
-        result = run_generator(inspected.program, request, inspected.limits)
+        describing = AutoschedulerRequest(_AUTOSCHEDULER, (plugin,), {"describe_to": str(written)})
+        result = run_until_ended(inspected, folder, preparation.before(describing))
         if written.is_file():
             return read_shape(written)
         assert isinstance(result, GeneratorFailure), "the plug-in ends the generator"

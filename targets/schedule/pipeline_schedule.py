@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,9 @@ from halide_autotune.targets.generator.preload import Preload
 from halide_autotune.targets.generator.run import (
     AutoschedulerRequest,
     GeneratorFailure,
-    GeneratorRequest,
     plain_folder,
-    run_generator,
 )
-from halide_autotune.targets.pipeline.inspection import Inspected
+from halide_autotune.targets.pipeline.inspection import Inspected, run_until_ended
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.process.scratch_folder import scratch_folder
@@ -62,17 +60,7 @@ def _run(
     inspected: Inspected, folder: Path, autoscheduler: AutoschedulerRequest | None, preload: Preload | None
 ) -> GeneratorFailure | None:
     """Run the generator until the reader ends it; returns why it ended otherwise."""
-    request = GeneratorRequest(
-        generator_name=inspected.generator_name,
-        function_name=inspected.generator_name,
-        base_name="pipeline",
-        output_folder=folder,
-        emit=("object",),
-        halide_target=inspected.halide_target,
-        parameters=inspected.parameters,
-        autoscheduler=autoscheduler,
-    )
-    result = run_generator(inspected.program, request, _LIMITS, preload=preload)
+    result = run_until_ended(replace(inspected, limits=_LIMITS), folder, autoscheduler, preload)
     return result if isinstance(result, GeneratorFailure) else None
 
 

@@ -81,17 +81,23 @@ class LowerSchedules(GeneratorTask[Lowered | GeneratorFailure | SdkError], kind=
 
 @dataclass(frozen=True)
 class DescribePipeline(GeneratorTask[PipelineShape | GeneratorFailure | SdkError], kind="describe_pipeline"):
-    """Describe what a task's pipeline computes."""
+    """Describe what a task's pipeline computes.
+
+    Attributes:
+        lowers: its schedules will be lowered: what is compiled for that is compiled now, before anything is timed.
+    """
 
     runs_here = True
+
+    lowers: bool = False
 
     def run(self, state: WorkerState) -> PipelineShape | GeneratorFailure | SdkError:
         """See `Task.run`."""
         try:
             inspected = _inspected(state, self.task_index, state.context.limits.search_s)
             with state.building():
-                # What is to be compiled once is compiled before anything is searched or timed.
-                build_lowering_plugin(state.compiler)
+                if self.lowers:
+                    build_lowering_plugin(state.compiler)
                 return describe_pipeline(inspected, _preparation(state, self.task_index), state.compiler)
         except SdkError as error:
             return error

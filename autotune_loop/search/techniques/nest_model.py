@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from halide_autotune.autotune_loop.gaussian_process import Array, Posterior, condition, fewer, matern, most_promising
+from halide_autotune.autotune_loop.gaussian_process import (
+    Array,
+    Posterior,
+    clipped_log_times,
+    condition,
+    fewer,
+    matern,
+    most_promising,
+)
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.techniques.nest_prior import FURTHEST_FEATURE, NestPrior, distances
 
@@ -16,8 +24,6 @@ _LENGTHS = (0.3, 0.6, 1.0, 2.0, 4.0)
 _NOISES = (0.003, 0.03, 0.1, 0.3)
 # How much of what other pipelines say is taken: whatever makes the times of this one most likely.
 _SHARES_OF_PRIOR = (0.0, 0.5, 1.0)
-# As for the model of schedules: what makes a schedule hopeless tells little of what makes a good one better.
-_FURTHEST_TIME = 4.0
 MOST_SAMPLES = 256
 
 
@@ -33,7 +39,7 @@ class NestModel:
     def __init__(
         self, timed: Sequence[NestFeatures], times_ms: Sequence[float], prior: NestPrior | None = None
     ) -> None:
-        log_times = np.log(np.minimum(times_ms, _FURTHEST_TIME * min(times_ms)))
+        log_times = clipped_log_times(times_ms)
         kept = fewer(log_times, MOST_SAMPLES)
         rows = np.array([timed[index] for index in kept])
         self._prior = prior

@@ -16,7 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from halide_autotune.autotune_loop.gaussian_process import Array, Posterior, condition, matern, most_promising
+from halide_autotune.autotune_loop.gaussian_process import (
+    Array,
+    Posterior,
+    clipped_log_times,
+    condition,
+    matern,
+    most_promising,
+)
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
 from halide_autotune.targets.errors import WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
@@ -24,8 +31,6 @@ from halide_autotune.targets.process.atomic_write import write_atomically
 # As in the model of a pipeline's own loop nests, in the prior's spreads.
 FURTHEST_FEATURE = 4.0
 _LENGTHS, _NOISES = (0.3, 0.6, 1.0, 2.0, 4.0), (0.03, 0.1, 0.3)
-# A time further from a pipeline's fastest counts as if it were that far.
-_FURTHEST_TIME = 4.0
 # The features of a pipeline's schedules, and their times in milliseconds.
 RecordedPipeline = tuple[Sequence[NestFeatures], Sequence[float]]
 SHIPPED = Path(__file__).with_name("nest_prior.npz")
@@ -115,7 +120,7 @@ def _differences(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]:
     """How each schedule differs from the usual one of its pipeline: its features, and the logarithm of its time."""
     rows, log_times = [], []
     for nests, times_ms in pipelines:
-        logs = np.log(np.minimum(times_ms, _FURTHEST_TIME * min(times_ms)))
+        logs = clipped_log_times(times_ms)
         features = np.array(nests, dtype=np.float64)
         rows.append(features - features.mean(axis=0))
         log_times.append(logs - logs.mean())

@@ -9,6 +9,7 @@ from halide_autotune.autotune_loop.draft.features import features_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
+from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.techniques.models import GAUSSIAN_PROCESS, PlugInModels
 from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
 from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
@@ -86,6 +87,7 @@ class PopulationModels:
         self._prior = prior
         # By symbol.
         self._features: dict[str, Features] = {}
+        self._nests: dict[str, NestFeatures | None] = {}
 
     def fitted(self, population: Population) -> PopulationModel | None:
         """The model of a population's times; None if that knows too few, and other pipelines say nothing."""
@@ -115,10 +117,13 @@ class PopulationModels:
             return None
         if len(population.tried) < ENOUGH_TIMED:
             return self._prior
-        nests = lowering.features([one.draft for one in population.tried])
+        new = [one for one in population.tried if one.symbol not in self._nests]
+        nests = lowering.features([one.draft for one in new])
         if nests is None:
             return None
-        known = [(nest, one.time_ms) for nest, one in zip(nests, population.tried, strict=True) if nest is not None]
+        self._nests.update((one.symbol, nest) for one, nest in zip(new, nests, strict=True))
+        tried = [(self._nests[one.symbol], one.time_ms) for one in population.tried]
+        known = [(nest, time_ms) for nest, time_ms in tried if nest is not None]
         if len(known) < ENOUGH_TIMED:
             return self._prior
         return NestModel([nest for nest, _ in known], [time_ms for _, time_ms in known], self._prior)

@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from halide_autotune.autotune_loop.draft.features import ABSENT
-from halide_autotune.autotune_loop.gaussian_process import Array, Posterior, condition, fewer, matern, most_promising
+from halide_autotune.autotune_loop.gaussian_process import (
+    Array,
+    Posterior,
+    clipped_log_times,
+    condition,
+    fewer,
+    matern,
+    most_promising,
+)
 
 Features = Mapping[str, tuple[float, ...]]
 
@@ -21,9 +29,6 @@ _LENGTHS, _LENGTH_OF_ONE = (1.0, 2.0, 4.0, 8.0, 16.0), 0.5
 _SHARES = (0.0, 0.5, 1.0)
 # Variance of the noise, as a share of that of the times.
 _NOISES = (0.003, 0.03, 0.1, 0.3)
-# A time that is further from the fastest counts as if it were that far: what makes a schedule hopeless tells little of
-# what makes a good one better.
-_FURTHEST = 4.0
 # The least standard deviation of a feature, so that a step of one that hardly varies is no great distance.
 _LEAST_SPREAD = 0.3
 # Work grows with the third power of the samples, and distances with the square.
@@ -39,7 +44,7 @@ class ScheduleModel:
     """
 
     def __init__(self, timed: Sequence[Features], times_ms: Sequence[float]) -> None:
-        log_times = np.log(np.minimum(times_ms, _FURTHEST * min(times_ms)))
+        log_times = clipped_log_times(times_ms)
         kept = fewer(log_times, _MOST_SAMPLES)
         self._funcs = sorted({func for features in timed for func in features})
         rows = self._rows([timed[index] for index in kept])

@@ -60,9 +60,14 @@ def make(tmp_path: Path) -> Callable[..., Setting]:
 
         executor = ScriptedExecutor(script)
         executor.build_slots = build_slots
-        context = SimpleNamespace(parallelism=4, workspace=SimpleNamespace(work_folder=tmp_path / "work"))
+        pace = SimpleNamespace(
+            executor=executor,
+            context=SimpleNamespace(parallelism=4, workspace=SimpleNamespace(work_folder=tmp_path / "work")),
+            limit_s=lambda: 7.0,
+            trial_s=lambda: trial_s,
+        )
         heard: list[Event] = []
-        lowering = TaskLowering(executor, cast(Any, context), 0, text_of, lambda: 7.0, lambda: trial_s, heard.append)
+        lowering = TaskLowering(cast(Any, pace), 0, text_of, heard.append)
         return Setting(lowering, asked, heard)
 
     return setting
