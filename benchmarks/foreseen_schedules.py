@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.recorded_nests import opened_task, recorded_nests
+from benchmarks.recorded_nests import recorded_nests
 from benchmarks.simulated_clock_ranking import Bench, open_bench
 from halide_autotune.autotune_loop.candidate import Measured, technique_of
 from halide_autotune.autotune_loop.cost_model.ranking import ordered_pairs, spearman
@@ -39,6 +39,7 @@ from halide_autotune.autotune_loop.search.techniques.population_model import ENO
 from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
 from halide_autotune.autotune_loop.technique_name import TechniqueName
+from halide_autotune.autotune_loop.training.lowered_samples import opened_task
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.shape import describe_pipeline
 from halide_autotune.targets.schedule.header import read_schedule
@@ -142,7 +143,7 @@ def _known(folder: Path, bench: Bench) -> list[Known]:
 
 
 def _names(task: TuningTask, bench: Bench) -> PipelineNames:
-    with opened_task(task, bench) as (inspected, preparation):
+    with opened_task(task, bench.profile.halide_target, bench.lowering_tools) as (inspected, preparation):
         shape = describe_pipeline(inspected, preparation, bench.compiler)
     if isinstance(shape, GeneratorFailure):
         raise SystemExit(shape.message)

@@ -16,9 +16,10 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.recorded_nests import opened_task, schedules_of
+from benchmarks.recorded_nests import schedules_of
 from benchmarks.simulated_clock_ranking import Bench, open_bench
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.training.lowered_samples import opened_task
 from halide_autotune.targets.generator.run import GeneratedFiles, GeneratorFailure, GeneratorRequest, run_generator
 from halide_autotune.targets.lowering.lower import lower_schedules
 from halide_autotune.targets.pipeline.inspection import Inspected
@@ -47,7 +48,7 @@ def _times(folder: Path, bench: Bench) -> tuple[float, float]:
     """Seconds that lowering and compiling a schedule take."""
     task = read_recorded_run(folder).record.spec.tasks[0]
     texts = schedules_of(folder)[:_MOST]
-    with opened_task(task, bench) as (inspected, preparation):
+    with opened_task(task, bench.profile.halide_target, bench.lowering_tools) as (inspected, preparation):
         lower_schedules(inspected, preparation, texts[:1], _LIMIT_S, bench.compiler)  # builds the plug-ins
         began_s = time.perf_counter()
         lowered = lower_schedules(inspected, preparation, texts, _LIMIT_S, bench.compiler)

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halide_autotune.autotune_loop.search.plan import random_points
+from halide_autotune.autotune_loop.training.lowered_samples import LoweringTools
 from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.build.executable import BuildTools, Executable, KernelObject, link_executable
 from halide_autotune.targets.build.simulated_clock_plugin import (
@@ -131,6 +132,11 @@ class Bench:
     def kernel_target(self) -> str:
         """What schedules are compiled for: Halide's runtime is linked once for all of them."""
         return f"{self.profile.halide_target}-no_runtime"
+
+    @property
+    def lowering_tools(self) -> LoweringTools:
+        """The same, as far as lowering needs them."""
+        return LoweringTools(self.halide, self.compiler, self.environment)
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from halide_autotune.sdk.commands import config, history, schedule, targets, weights
+from halide_autotune.sdk.commands import config, history, schedule, targets
 from halide_autotune.sdk.commands.autotune.autotune import autotune
 from halide_autotune.sdk.commands.bench import bench
 from halide_autotune.sdk.commands.build import build
@@ -32,6 +32,7 @@ from halide_autotune.sdk.commands.farm import farm
 from halide_autotune.sdk.commands.report import report
 from halide_autotune.sdk.commands.retrain import retrain
 from halide_autotune.sdk.commands.ship import ship
+from halide_autotune.sdk.commands.weights import weights
 from halide_autotune.sdk.options.completion_scripts import use_own_scripts
 from halide_autotune.sdk.options.help_text import help_text
 from halide_autotune.sdk.output import accept_every_text

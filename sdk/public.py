@@ -44,6 +44,7 @@ from halide_autotune.autotune_loop.specification.options import Limits as Limits
 from halide_autotune.autotune_loop.specification.options import RunOptions as RunOptions
 from halide_autotune.autotune_loop.specification.options import SearchOptions as SearchOptions
 from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions as PlayOffOptions
+from halide_autotune.autotune_loop.training.trained_weights import TrainedWeights as TrainedWeights
 from halide_autotune.devices.device_link import DeviceLink as DeviceLink
 from halide_autotune.devices.device_trouble import DeviceTrouble as DeviceTrouble
 from halide_autotune.devices.device_trouble import TroubleKind as TroubleKind
@@ -68,6 +69,7 @@ from halide_autotune.sdk.api.schedule import own_schedule as own_schedule
 from halide_autotune.sdk.api.schedule import shown_schedule as shown_schedule
 from halide_autotune.sdk.api.ship import check_shipped as check_shipped
 from halide_autotune.sdk.api.ship import ship as ship
+from halide_autotune.sdk.api.train_weights import train_weights as train_weights
 from halide_autotune.sdk.options.check_options import CheckOptions as CheckOptions
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec as GeneratorSpec
 from halide_autotune.targets.build.artifacts import Artifacts as Artifacts
@@ -75,6 +77,7 @@ from halide_autotune.targets.errors import BudgetError as BudgetError
 from halide_autotune.targets.errors import DeviceError as DeviceError
 from halide_autotune.targets.errors import EmulatorError as EmulatorError
 from halide_autotune.targets.errors import GeneratorError as GeneratorError
+from halide_autotune.targets.errors import HistoryError as HistoryError
 from halide_autotune.targets.errors import ProfileError as ProfileError
 from halide_autotune.targets.errors import RunFolderError as RunFolderError
 from halide_autotune.targets.errors import SdkError as SdkError

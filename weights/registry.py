@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.targets.process.atomic_write import write_atomically
 from halide_autotune.weights.lineage import Lineage, read_lineage, write_lineage
 from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
 SHIPPED_FOLDER = Path(__file__).parent / "shipped"
+_NEST_PRIOR_SUFFIX = ".nests.npz"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}(@[A-Za-z0-9][A-Za-z0-9._-]{0,63})?", re.ASCII)
 
 
@@ -91,8 +93,20 @@ class WeightsRegistry:
         lineage = read_lineage(path, sha256) or Lineage(network=weights.network.value)
         return RegisteredWeights(path.stem, path, sha256, lineage, path.parent == self._shipped)
 
-    def add(self, name: str, weights: Weights, lineage: Lineage) -> RegisteredWeights:
+    def nest_prior(self, name: str) -> Path | None:
+        """The file of what the loop nests of other programs say on a device: of weights of a name, else of the
+        profile's; None if neither has one."""
+        names = dict.fromkeys([name, name.partition("@")[0]])
+        files = [
+            nest_prior_beside(folder / f"{each}.weights") for each in names for folder in (self.folder, self._shipped)
+        ]
+        return next((file for file in files if file.is_file()), None)
+
+    def add(self, name: str, weights: Weights, lineage: Lineage, nest_prior: Path | None = None) -> RegisteredWeights:
         """Store weights in the user's folder under a name; they replace an entry of that name.
+
+        Args:
+            nest_prior: the file of what loop nests say, if it was learnt with the weights.
 
         Raises:
             WeightsError: the name is invalid, or the folder cannot be written.
@@ -100,11 +114,20 @@ class WeightsRegistry:
         check_name(name)
         path = self.folder / f"{name}.weights"
         next_step = "Check that its parent is writable and the disk has room."
-        with os_error_as(WeightsError, f"{self.folder} cannot be created", next_step=next_step):
+        beside = nest_prior_beside(path)
+        with os_error_as(WeightsError, f"{self.folder} cannot be written", next_step=next_step):
             self.folder.mkdir(parents=True, exist_ok=True)
+            beside.unlink(missing_ok=True)
+            if nest_prior is not None:
+                write_atomically(beside, nest_prior.read_bytes())
         write_weights(weights, path)
         write_lineage(lineage, path)
         return RegisteredWeights(name, path, weights_sha256(weights), lineage, is_shipped=False)
+
+
+def nest_prior_beside(weights_path: Path) -> Path:
+    """Where the file is of what loop nests say, for a weights file that it was learnt with."""
+    return weights_path.with_suffix(_NEST_PRIOR_SUFFIX)
 
 
 def entry_name(profile: str, device: str = "") -> str:

@@ -76,7 +76,7 @@ class Rounds:
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
         known = KnownSchedules(self.store, self.prepared.history, self.listen)
-        prior = prior_of_run(self.store, self.prepared.history, self.listen)
+        prior = prior_of_run(self.store, self.prepared.nest_prior, self.prepared.history, self.listen)
         self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen, known.of, prior)
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
         shared = (self.executor, self.store, self.context)

@@ -28,6 +28,7 @@ class PreparedRun:
         inputs: those of the specification, with files as the runner reads them.
         weights: the weights to start from; None for the profile's, or those inside the plug-in.
         is_transferred: the weights are from other runs and were not asked for, so they are checked against Halide's.
+        nest_prior: the file of what the loop nests of other programs say on such devices; None takes the SDK's own.
         resume: whether to continue the run in `folder`.
         history: the file of earlier runs' schedules; None takes none of them.
         farm: the devices' farm; None if this machine reaches them itself.
@@ -40,6 +41,7 @@ class PreparedRun:
     report_health: ReportHealth
     weights: Path | None = None
     is_transferred: bool = False
+    nest_prior: Path | None = None
     resume: bool = False
     history: Path | None = None
     farm: FarmUse | None = None

@@ -33,6 +33,7 @@ class StartWeights:
         profile: the run's; without its own start weights if the user wants Halide's.
         path: a weights file; None takes the profile's, else Halide's own.
         is_transferred: the user did not name them; they are the nearest known ones.
+        nest_prior: the file of what loop nests say, which comes with the weights; None takes the SDK's own.
         message: a message for the user; may be empty.
     """
 
@@ -40,6 +41,7 @@ class StartWeights:
     path: Path | None = None
     is_transferred: bool = False
     message: str = ""
+    nest_prior: Path | None = None
 
 
 def choose_start_weights(
@@ -59,7 +61,8 @@ def choose_start_weights(
         return StartWeights(profile, find_weights(wanted, settings).source)
     if profile.start_weights != BASELINE_WEIGHTS:
         return StartWeights(profile)
-    entries, damaged = open_registry(settings).entries()
+    registry = open_registry(settings)
+    entries, damaged = registry.entries()
     profiles = _as_good_as(profile)
     found = nearest_weights(
         entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value
@@ -71,7 +74,13 @@ def choose_start_weights(
     ]
     if found is None:
         return StartWeights(profile, message=" ".join(messages))
-    return StartWeights(profile, found.path, is_transferred=True, message=" ".join([*messages, _told(found)]))
+    return StartWeights(
+        profile,
+        found.path,
+        is_transferred=True,
+        message=" ".join([*messages, _told(found)]),
+        nest_prior=registry.nest_prior(found.name),
+    )
 
 
 def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Settings) -> str:

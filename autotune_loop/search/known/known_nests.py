@@ -24,10 +24,11 @@ _FILE = "nest_prior.npz"
 LIMITS = NestLimits(most_pipelines=12, most_each=40, fewest_each=16)
 
 
-def prior_of_run(store: RunStore, history: Path | None, listen: Listener) -> NestPrior | None:
+def prior_of_run(store: RunStore, learnt: Path | None, history: Path | None, listen: Listener) -> NestPrior | None:
     """What other pipelines say of loop nests; the run's folder keeps it, so that a resumed run has the same.
 
     Args:
+        learnt: the file of what was learnt for such devices; None takes what comes with the SDK.
         history: its file; None asks nothing.
 
     Returns:
@@ -37,28 +38,32 @@ def prior_of_run(store: RunStore, history: Path | None, listen: Listener) -> Nes
         return None
     kept = store.folder / _FILE
     try:
-        return read_prior(kept) if kept.is_file() else _asked(store, history, kept, listen)
+        if kept.is_file():
+            return read_prior(kept)
+        first = read_prior() if learnt is None else read_prior(learnt) or read_prior()
+        prior = _with_history(first, store, history, listen)
+        if prior is not None and (learnt is not None or prior is not first):
+            write_prior(prior, kept)
+        return prior
     except (HistoryError, WeightsError) as error:
         listen(Notice(f"{error} This run goes on without it.", warning=True))
         return read_prior()
 
 
-def _asked(store: RunStore, history: Path | None, kept: Path, listen: Listener) -> NestPrior | None:
-    shipped = read_prior()
+def _with_history(first: NestPrior | None, store: RunStore, history: Path | None, listen: Listener) -> NestPrior | None:
+    """The same, and what the user's own pipelines say."""
     spec = store.record.spec
-    pipelines = []
-    if shipped is not None and history is not None:
-        found = History(history).nests(spec.profile.halide_target, threads_text(spec.parallelism), LIMITS)
-        recorded = [_recorded(group, spec.parallelism, history) for group in found]
-        pipelines = [each for each in recorded if len(each[0]) >= LIMITS.fewest_each]
-    if shipped is None or not pipelines:
-        return shipped
-    prior = shipped.with_pipelines(pipelines)
-    write_prior(prior, kept)
+    if first is None or history is None:
+        return first
+    found = History(history).nests(spec.profile.halide_target, threads_text(spec.parallelism), LIMITS)
+    recorded = [_recorded(group, spec.parallelism, history) for group in found]
+    pipelines = [each for each in recorded if len(each[0]) >= LIMITS.fewest_each]
+    if not pipelines:
+        return first
     count = sum(len(nests) for nests, _ in pipelines)
     of = "one pipeline" if len(pipelines) == 1 else f"{len(pipelines)} pipelines"
     listen(Notice(f"The model of loop nests begins with {count} schedules of {of} of earlier runs too."))
-    return prior
+    return first.with_pipelines(pipelines)
 
 
 def _recorded(group: list[tuple[bytes, float]], cores: int, history: Path) -> RecordedPipeline:

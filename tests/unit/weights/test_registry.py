@@ -11,7 +11,13 @@ from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.weights.arithmetic import perturb_weights
 from halide_autotune.weights.baseline import baseline_weights
 from halide_autotune.weights.lineage import Lineage, Training
-from halide_autotune.weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
+from halide_autotune.weights.registry import (
+    RegisteredWeights,
+    WeightsRegistry,
+    entry_name,
+    nearest_weights,
+    nest_prior_beside,
+)
 from halide_autotune.weights.weights_file import Weights, weights_sha256
 
 
@@ -89,3 +95,16 @@ def test_the_nearest_are_of_the_device_then_of_its_profile_then_of_another_devic
     emulated = nearest_weights(entries, ["arm64"], "", "Adams2019", "emulated")
     assert emulated is not None and emulated.lineage.clock == "emulated"
     assert found("arm64", "pi4", "Anderson2021") is None and found("riscv64", "") is None
+
+
+def test_what_loop_nests_say_comes_with_weights(weights: Weights, tmp_path: Path) -> None:
+    registry = WeightsRegistry(tmp_path / "mine", tmp_path / "none")
+    learnt = tmp_path / "learnt.npz"
+    learnt.write_bytes(b"nests")
+    registry.add("arm64", weights, Lineage(), learnt)
+    registry.add("arm64@pi", weights, Lineage())
+    beside = nest_prior_beside(tmp_path / "mine" / "arm64.weights")
+    assert registry.nest_prior("arm64") == registry.nest_prior("arm64@pi") == beside and beside.read_bytes() == b"nests"
+    assert registry.nest_prior("arm32") is None
+    registry.add("arm64", weights, Lineage())
+    assert registry.nest_prior("arm64") is None, "they would be those of other weights"

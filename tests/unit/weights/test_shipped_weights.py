@@ -22,7 +22,7 @@ def test_shipped_weights_are_sound_and_say_where_they_come_from(halide: HalideIn
         assert (lineage.halide_version, lineage.feature_version) == (halide.version, FEATURE_VERSION)
         training = lineage.training
         assert training.samples >= 400 and training.held_out_samples >= 200 and training.pipelines >= 20
-        assert training.pairwise_accuracy and training.best_in_top_8 and "train_weights" in lineage.note
+        assert training.pairwise_accuracy and training.best_in_top_8 and "train" in lineage.note
 
 
 def test_a_new_run_starts_from_them(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -121,16 +120,6 @@ def _kept_search(pipeline: str, count: int, num_cores: int, weights: Weights, fo
         )
         kept.write_text(json.dumps(plain(log)))
     return record(SearchLog)(json.loads(kept.read_text()))
-
-
-@pytest.fixture(scope="session")
-def tensorflow_ready() -> None:
-    """Import TensorFlow with its own warnings kept out of the tests."""
-    from halide_autotune.autotune_loop.cost_model.process.model_worker import limit_threads
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        limit_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from halide_autotune.devices.device import Clock
-from halide_autotune.sdk.commands.weights import lineage_facts
+from halide_autotune.sdk.commands.weights.weights import lineage_facts
 from halide_autotune.weights.lineage import Lineage, Training
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.events import Event, Notice, ignore
 from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.known_schedule import threads_text
 from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered
 from halide_autotune.autotune_loop.search.known.known_nests import LIMITS, prior_of_run
-from halide_autotune.autotune_loop.search.techniques.nest_prior import read_prior
+from halide_autotune.autotune_loop.search.techniques.nest_prior import read_prior, write_prior
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest
@@ -62,9 +62,12 @@ def test_without_a_history_it_is_the_shipped_one(open_run: Callable[..., RunStor
     shipped = read_prior()
     assert shipped is not None
     for asked in (None, history.file):
-        prior = prior_of_run(open_run(f"run{asked is None}"), asked, heard.append)
+        prior = prior_of_run(open_run(f"run{asked is None}"), None, asked, heard.append)
         assert prior is not None and np.array_equal(prior.rows, shipped.rows)
-    assert not heard and prior_of_run(open_run("other", model="gaussian_process"), history.file, heard.append) is None
+    assert (
+        not heard
+        and prior_of_run(open_run("other", model="gaussian_process"), None, history.file, heard.append) is None
+    )
 
 
 def test_the_history_adds_to_it_and_a_resumed_run_has_the_same(
@@ -74,16 +77,34 @@ def test_the_history_adds_to_it_and_a_resumed_run_has_the_same(
     store, shipped = open_run("run"), read_prior()
     fill(history, store, "a")
     fill(history, store, "b")
-    prior = prior_of_run(store, history.file, heard.append)
+    prior = prior_of_run(store, None, history.file, heard.append)
     assert prior is not None and shipped is not None
     assert len(prior.rows) == len(shipped.rows) + 2 * LIMITS.fewest_each
     (notice,) = heard
     assert isinstance(notice, Notice) and "32 schedules of 2 pipelines of earlier runs" in notice.text
     store.close()
     fill(history, store, "c")
-    again = prior_of_run(open_run("run", resume=True), history.file, heard.append)
+    again = prior_of_run(open_run("run", resume=True), None, history.file, heard.append)
     assert again is not None and np.array_equal(again.rows, prior.rows.astype(np.float16))
     assert len(heard) == 1
+
+
+def test_what_was_learnt_for_the_devices_takes_the_place_of_the_shipped_one(
+    open_run: Callable[..., RunStore], history: History, tmp_path: Path
+) -> None:
+    shipped, learnt = read_prior(), tmp_path / "board.nests.npz"
+    assert shipped is not None
+    write_prior(replace(shipped, rows=shipped.rows[:100], log_times=shipped.log_times[:100]), learnt)
+    store = open_run("run")
+    prior = prior_of_run(store, learnt, None, ignore)
+    assert prior is not None and len(prior.rows) == 100
+    store.close()
+    learnt.unlink()
+    again = prior_of_run(open_run("run", resume=True), learnt, None, ignore)
+    assert again is not None and len(again.rows) == 100, "the run's folder has it"
+    fill(history, store, "a")
+    more = prior_of_run(open_run("second"), None, history.file, ignore)
+    assert more is not None and len(more.rows) == len(shipped.rows) + LIMITS.fewest_each
 
 
 def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: History) -> None:
@@ -91,17 +112,17 @@ def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: 
     fill(history, store, "a", LIMITS.fewest_each + 1)
     one = next(one for one in history.schedules() if one.time_ms == 1.0)
     history.add([], {(one.as_timed, one.sha256): b"no nest"})
-    prior = prior_of_run(store, history.file, lambda event: None)
+    prior = prior_of_run(store, None, history.file, lambda event: None)
     assert prior is not None and shipped is not None and len(prior.rows) == len(shipped.rows) + LIMITS.fewest_each
     other = next(one for one in history.schedules() if one.time_ms == 2.0)
     history.add([], {(other.as_timed, other.sha256): b"no nest"})
-    fewer = prior_of_run(open_run("second"), history.file, lambda event: None)
+    fewer = prior_of_run(open_run("second"), None, history.file, lambda event: None)
     assert fewer is not None and len(fewer.rows) == len(shipped.rows), "what is left of the pipeline is too little"
 
 
 def test_a_damaged_history_costs_nothing_but_its_knowledge(open_run: Callable[..., RunStore], history: History) -> None:
     heard: list[Event] = []
     history.file.write_text("no database")
-    assert prior_of_run(open_run("run"), history.file, heard.append) is not None
+    assert prior_of_run(open_run("run"), None, history.file, heard.append) is not None
     (notice,) = heard
     assert isinstance(notice, Notice) and notice.warning and "goes on without it" in notice.text

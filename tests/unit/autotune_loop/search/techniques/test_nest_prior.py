@@ -113,6 +113,6 @@ def test_a_damaged_one_is_told(prior: NestPrior, tmp_path: Path) -> None:
 
 def test_the_shipped_one_is_of_todays_features() -> None:
     shipped = read_prior(SHIPPED)
-    assert shipped is not None, "run benchmarks/train_nest_prior.py --ship again"
+    assert shipped is not None, "learn it again with `sdk weights train`"
     assert len(shipped.rows) == len(shipped.log_times) > 300
     assert np.isfinite(shipped.rows).all() and np.isfinite(shipped.log_times).all()

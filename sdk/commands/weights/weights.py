@@ -1,4 +1,4 @@
-"""`sdk weights`: the weights that searches can start from; list, show, diff, evaluate, import and export them."""
+"""`sdk weights`: the weights that searches can start from; list, train, show, diff, evaluate, import and export."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.sdk.commands.weights.train import train
 from halide_autotune.sdk.display.quantities import count_text, share_text
 from halide_autotune.sdk.options.completion import COMPLETIONS
 from halide_autotune.sdk.options.shared_options import JsonOption, declared
 from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
 from halide_autotune.sdk.settings import read_settings
-from halide_autotune.targets.errors import UsageError
+from halide_autotune.targets.errors import UsageError, WeightsError, os_error_as
 
 if TYPE_CHECKING:
     from halide_autotune.autotune_loop.cost_model.weights_evaluation import WeightsScore
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _DIGITS_OF_HASH = 12
 group = typer.Typer(name="weights")
+group.command("train")(train)
 _WeightsArgument = Annotated[
     str,
     typer.Argument(
@@ -36,7 +38,7 @@ _WeightsArgument = Annotated[
 
 @group.callback(invoke_without_command=True)
 def weights(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the weights that have a name; show, compare, evaluate, import and export them.
+    """List the weights that have a name; train, show, compare, evaluate, import and export them.
 
     Example: sdk weights
     """
@@ -258,7 +260,7 @@ def import_weights(
     from halide_autotune.sdk.select.named_weights import open_registry
     from halide_autotune.targets.profile.loader import load_profile
     from halide_autotune.weights.lineage import Lineage, read_lineage
-    from halide_autotune.weights.registry import entry_name
+    from halide_autotune.weights.registry import entry_name, nest_prior_beside
     from halide_autotune.weights.weights_file import read_weights, weights_sha256
 
     settings = read_settings()
@@ -272,7 +274,8 @@ def import_weights(
     name = entry_name(profile, lineage.device)
     if (registry.folder / f"{name}.weights").exists() and not replace:
         raise UsageError(f"Weights named {name} exist already.", next_step="Replace them with --replace.")
-    entry = registry.add(name, weights, lineage)
+    nests = nest_prior_beside(file)
+    entry = registry.add(name, weights, lineage, nests if nests.is_file() else None)
     typer.echo(f"{name}: {entry.path}")
 
 
@@ -281,7 +284,9 @@ def export_weights(
     weights: _WeightsArgument,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="The .weights file to write; its lineage goes beside it."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The .weights file to write; what else is known goes beside it."
+        ),
     ],
 ) -> None:
     """Write weights and their lineage to files, to use them on another machine.
@@ -289,9 +294,17 @@ def export_weights(
     Example: sdk weights export arm64@pi4 -o pi4.weights
     """
     from halide_autotune.sdk.select.named_weights import find_weights
+    from halide_autotune.targets.process.atomic_write import write_atomically
     from halide_autotune.weights.lineage import write_lineage
+    from halide_autotune.weights.registry import nest_prior_beside
     from halide_autotune.weights.weights_file import write_weights
 
     found = find_weights(weights, read_settings())
     write_weights(found.weights, output)
-    typer.echo(f"{output} and {write_lineage(found.lineage, output)}")
+    written = [output, write_lineage(found.lineage, output)]
+    learnt = nest_prior_beside(found.source)
+    if learnt.is_file():
+        written.append(nest_prior_beside(output))
+        with os_error_as(WeightsError, f"{written[-1]} cannot be written"):
+            write_atomically(written[-1], learnt.read_bytes())
+    typer.echo(" and ".join(map(str, written)))

@@ -1,0 +1,36 @@
+"""Which random programs a training draws, and which of them it never learns from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from halide_autotune.autotune_loop.training.training_options import ProgramOptions
+
+# The generator of them all.
+PROGRAM_FILE = Path(__file__).with_name("random_program.py")
+_LARGEST_SEED = 2**31
+_FEWEST_STAGES, _STAGE_COUNTS = 4, 8
+_JUDGED_EVERY = 5
+
+
+def program_sets(
+    options: ProgramOptions, size_px: tuple[int, int], iteration: int, *, integers_only: bool
+) -> tuple[tuple[str, ...], ...]:
+    """The generator parameters of each program of an iteration; no two iterations have a program in common.
+
+    Args:
+        iteration: the first is 0.
+        integers_only: without floating point, for a DSP whose vectors have none.
+    """
+    first = (options.seed * 1_000_003 + iteration * options.programs) % (_LARGEST_SEED - options.programs)
+    width, height = size_px
+    kind = ("integers_only=true", "output.type=int32") if integers_only else ("output.type=float32",)
+    return tuple(
+        (f"seed={seed}", f"stages={_FEWEST_STAGES + seed % _STAGE_COUNTS}", f"width={width}", f"height={height}", *kind)
+        for seed in range(first, first + options.programs)
+    )
+
+
+def is_judged_by(seed: int) -> bool:
+    """Whether a program is one of those that weights are judged by, and that nothing is learnt from."""
+    return seed % _JUDGED_EVERY == _JUDGED_EVERY - 1

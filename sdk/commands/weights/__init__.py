@@ -1,0 +1,4 @@
+"""The commands of `sdk weights`.
+
+May import what `sdk.commands` may.
+"""

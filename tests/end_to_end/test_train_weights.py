@@ -1,0 +1,93 @@
+"""Weights from random programs, for real: timed, killed, gone on with, judged, and begun from by the next iteration."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.training.programs import is_judged_by
+from halide_autotune.sdk.api.train_weights import train_weights
+from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.weights.lineage import read_lineage
+from halide_autotune.weights.weights_file import read_weights, weights_sha256
+from tests.end_to_end.run_files import rows
+
+# Seeds 0 to 4, of which the last judges.
+OPTIONS = {"target": "host", "size": "64x48", "programs": 5, "batch_size": 8, "parallelism": 1}
+# Prints a line for every measurement that it was told of.
+SCRIPT = """
+import sys
+from pathlib import Path
+from halide_autotune.sdk.api.train_weights import train_weights
+from tests.end_to_end.test_train_weights import OPTIONS
+def listen(event):
+    if event.kind == "sample_measured":
+        print(event.task_index, event.sample_index, flush=True)
+train_weights(options=OPTIONS, folder=Path(sys.argv[1]), listen=listen)
+"""
+
+
+@pytest.mark.slow
+def test_a_training_is_killed_and_gone_on_with(settings: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "training"
+    child = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder)], env=dict(settings.environment), stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    for _ in range(3):
+        assert child.stdout.readline()
+    os.kill(child.pid, signal.SIGKILL)
+    child.communicate()
+    first = folder / "iteration_001"
+    before = rows(first, "SELECT symbol, median_ms FROM measurements WHERE purpose = 'sample'")
+    assert len(before) >= 3 and not (folder / "iteration_001.weights").exists()
+
+    stop, told = StopSignal(), []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        if text.startswith("Iteration 1"):
+            stop.set()
+
+    result = train_weights(options=OPTIONS, folder=folder, budget_s=3600.0, tell=tell, stop=stop, settings=settings)
+    assert (result.iterations, result.was_interrupted) == (1, True)
+    after = rows(first, "SELECT symbol, median_ms FROM measurements WHERE purpose = 'sample'")
+    assert set(before) <= set(after), "what was timed counts"
+    run = read_recorded_run(first)
+    timed = [sum(1 for one in run.samples if one.candidate.task_index == place) for place in range(5)]
+    seeds = [int(task.parameters["seed"]) for task in run.record.spec.tasks]
+    assert [is_judged_by(seed) for seed in seeds] == [False] * 4 + [True]
+    counts = result.counts
+    assert (counts.schedules, counts.judging_schedules) == (sum(timed[:4]), timed[4])
+    nests = [first / "samples" / one.candidate.sample / "random_program.lowered" for one in run.samples]
+    assert all(nest.is_file() for nest in nests), "loop nests are learnt from, too"
+    (said,) = [text for text in told if text.startswith("Iteration 1")]
+    assert f"{sum(timed)} schedules of 5 programs" in said
+    lineage = read_lineage(result.weights, weights_sha256(read_weights(result.weights)))
+    assert lineage is not None and lineage.profile == "host" and lineage.training.rounds == 1
+    name = settings.config_folder / "weights" / "host.weights"
+    assert name.is_file() is result.are_better is (result.kept_as == "host")
+
+
+@pytest.mark.slow
+def test_the_next_iteration_draws_other_programs_with_the_weights_of_before(settings: Settings, tmp_path: Path) -> None:
+    folder, stop = tmp_path / "training", StopSignal()
+    options = {**OPTIONS, "programs": 1}
+
+    def listen(event: object) -> None:
+        if getattr(event, "kind", "") == "batch_done" and (folder / "iteration_001.weights").exists():
+            stop.set()
+
+    result = train_weights(options=options, folder=folder, budget_s=3600.0, listen=listen, stop=stop, settings=settings)
+    assert result.iterations == 1 and result.was_interrupted
+    runs = [read_recorded_run(folder / f"iteration_00{number}") for number in (1, 2)]
+    assert [task.parameters["seed"] for run in runs for task in run.record.spec.tasks] == ["0", "1"]
+    learnt = weights_sha256(read_weights(folder / "iteration_001.weights"))
+    assert runs[1].record.made_with.start_weights_sha256 == learnt != runs[0].record.made_with.start_weights_sha256

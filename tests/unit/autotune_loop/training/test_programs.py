@@ -1,0 +1,45 @@
+"""Random programs: other ones in each iteration, and every one is a pipeline that Halide compiles."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from halide_autotune.autotune_loop.training.programs import PROGRAM_FILE, is_judged_by, program_sets
+from halide_autotune.autotune_loop.training.training_options import ProgramOptions
+
+SIZE_PX = (64, 48)
+
+
+def seeds(options: ProgramOptions, iteration: int) -> list[int]:
+    sets = program_sets(options, SIZE_PX, iteration, integers_only=False)
+    return [int(parameters[0].removeprefix("seed=")) for parameters in sets]
+
+
+def test_no_two_iterations_have_a_program_in_common_and_a_fifth_judges() -> None:
+    options = ProgramOptions(programs=7)
+    drawn = [seed for iteration in range(10) for seed in seeds(options, iteration)]
+    assert len({*drawn}) == 70
+    assert sum(map(is_judged_by, drawn)) == 14
+    other = [seed for iteration in range(10) for seed in seeds(ProgramOptions(programs=7, seed=1), iteration)]
+    assert not {*drawn} & {*other}
+    assert seeds(options, 3) == seeds(options, 3)
+
+
+@pytest.mark.parametrize("integers_only", [False, True])
+def test_every_program_compiles_and_only_those_for_a_dsp_are_without_floats(
+    integers_only: bool, tmp_path: Path
+) -> None:
+    texts = []
+    for parameters in program_sets(ProgramOptions(), SIZE_PX, 0, integers_only=integers_only):
+        command = [sys.executable, str(PROGRAM_FILE), "-g", "random_program", "-f", "program", "-e", "stmt"]
+        options = ["-o", str(tmp_path), "target=x86-64-linux-no_runtime", *parameters]
+        subprocess.run([*command, *options], check=True, capture_output=True)
+        texts.append((tmp_path / "program.stmt").read_text())
+    assert len({*texts}) == len(texts), "each seed is another program"
+    has_floats = [re.search(r"\bfloat32\(|\bexp_f32|\d\.\d+f\b", text) is not None for text in texts]
+    assert not any(has_floats) if integers_only else any(has_floats)
