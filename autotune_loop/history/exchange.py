@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import gzip
 import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.schedule.as_json import parse_json
@@ -19,11 +22,27 @@ from halide_autotune.targets.values.records import Source, plain, record
 
 _FORM = {"format": "halide-autotune-history", "version": 1}
 _LONGEST_LINE_BYTES, _LARGEST_BYTES = 2**24, 2**30
+_LONGEST_NEST_BYTES = 2**22
 _DAY_S = 86_400
+_NEST = "nest"
 _OTHER_NAME = re.compile("device-[0-9a-f]{12}")
 
 
-def export_schedules(schedules: Iterable[KnownSchedule], file: Path, salt: str) -> int:
+@dataclass(frozen=True)
+class ExportedSchedule:
+    """A schedule of somebody's file.
+
+    Attributes:
+        nest: the content of its `.lowered` file, unchecked; empty if it was not lowered.
+    """
+
+    schedule: KnownSchedule
+    nest: bytes = b""
+
+
+def export_schedules(
+    schedules: Iterable[KnownSchedule], nests: Mapping[tuple[str, str], bytes], file: Path, salt: str
+) -> int:
     """Write schedules to a file, compressed; returns how many.
 
     Devices get other names, the same ones for the same salt, so that their times stay apart where files are merged;
@@ -31,6 +50,7 @@ def export_schedules(schedules: Iterable[KnownSchedule], file: Path, salt: str) 
     of packages.
 
     Args:
+        nests: the contents of `.lowered` files, by pipeline as it was timed and hash of the schedule.
         salt: known to nobody else.
 
     Raises:
@@ -39,14 +59,22 @@ def export_schedules(schedules: Iterable[KnownSchedule], file: Path, salt: str) 
     lines = [json.dumps(_FORM)]
     for one in schedules:
         day_s = one.at_unix_s // _DAY_S * _DAY_S
-        lines.append(json.dumps(plain(replace(one, device=_other_name(one.device, salt), at_unix_s=day_s))))
+        told = plain(replace(one, device=_other_name(one.device, salt), at_unix_s=day_s))
+        nest = nests.get((one.as_timed, one.sha256))
+        if nest is not None:
+            told[_NEST] = base64.b64encode(nest).decode()
+        lines.append(json.dumps(told))
     with os_error_as(HistoryError, f"{file} cannot be written"):
         write_atomically(file, gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
     return len(lines) - 1
 
 
-def read_exported(file: Path) -> Iterator[KnownSchedule]:
+def read_exported(file: Path, own_devices: Iterable[str] = (), salt: str = "") -> Iterator[ExportedSchedule]:
     """The schedules of a file, each checked; the file may be anybody's.
+
+    Args:
+        own_devices: the names of the reader's devices; what the reader has exported itself gets them back.
+        salt: the reader's.
 
     Raises:
         HistoryError: the file cannot be read, or is none of these.
@@ -56,15 +84,28 @@ def read_exported(file: Path) -> Iterator[KnownSchedule]:
     lines = _lines(file, whole)
     if (first := next(lines, None)) is None or whole.json(first) != _FORM:
         raise HistoryError(f"{file} is not an exported history of this version.", next_step=next_step)
+    own_names = {_other_name(device, salt): device for device in own_devices}
     check = record(KnownSchedule, passes_unknown=True)
     for number, line in enumerate(lines, 2):
         source = Source(f"{file}, line {number}", HistoryError, next_step)
-        found = source.check(check, source.json(line))
+        table: Any = source.json(line)
+        found = source.check(check, table)
         try:
             parse_json(found.schedule.encode().decode())
         except (GeneratorError, UnicodeEncodeError) as error:
             raise source.refuse(f"its schedule is damaged ({error}).") from error
-        yield found
+        nest = _nest(table.get(_NEST, ""), source)
+        yield ExportedSchedule(replace(found, device=own_names.get(found.device, found.device)), nest)
+
+
+def _nest(told: object, source: Source) -> bytes:
+    try:
+        nest = base64.b64decode(told.encode("ascii"), validate=True) if isinstance(told, str) else None
+    except (binascii.Error, UnicodeEncodeError):
+        nest = None
+    if nest is None or len(nest) > _LONGEST_NEST_BYTES:
+        raise source.refuse("its loop nest is damaged.")
+    return nest
 
 
 def _lines(file: Path, source: Source) -> Iterator[str]:

@@ -69,6 +69,8 @@ _NESTS = """
 SELECT nest, time_ms FROM schedules JOIN nests USING (as_timed, sha256)
 WHERE (as_timed, halide_target, device, clock) = (?, ?, ?, ?) ORDER BY sha256 LIMIT ?
 """
+_ALL_NESTS = "SELECT as_timed, sha256, nest FROM nests"
+_DEVICES = "SELECT DISTINCT device FROM schedules"
 _PRUNE_NESTS = "DELETE FROM nests WHERE (as_timed, sha256) NOT IN (SELECT as_timed, sha256 FROM schedules)"
 _PRUNE = """
 DELETE FROM schedules WHERE (as_timed, halide_target, device, clock, sha256) IN (
@@ -179,6 +181,18 @@ class History:
                 return []
             groups = connection.execute(_NEST_GROUPS, asked).fetchall()
             return [connection.execute(_NESTS, (*group, limits.most_each)).fetchall() for group in groups]
+
+    def all_nests(self) -> dict[tuple[str, str], bytes]:
+        """The loop nests of all schedules, as `add` takes them."""
+        with self._reading() as connection:
+            if connection is None or _version(self.file, connection) < _VERSION:
+                return {}
+            return {(as_timed, sha256): nest for as_timed, sha256, nest in connection.execute(_ALL_NESTS)}
+
+    def devices(self) -> list[str]:
+        """The names of all devices."""
+        with self._reading() as connection:
+            return [] if connection is None else [name for (name,) in connection.execute(_DEVICES)]
 
     def summary(self) -> list[PlaceSummary]:
         """What is known, by pipeline and place."""

@@ -130,7 +130,7 @@ def export(
     if not schedules:
         what = "yet" if pipeline is None else f"of a generator called {pipeline!r}"
         raise UsageError(f"Nothing is known {what}.", next_step="`sdk history` lists what is.")
-    count = export_schedules(schedules, output, known.salt())
+    count = export_schedules(schedules, known.all_nests(), output, known.salt())
     if as_json or context.obj:
         print_json({"file": str(output), "schedules": count})
     else:
@@ -152,7 +152,13 @@ def merge(
     from halide_autotune.sdk.project.history import open_history
 
     known = open_history(read_settings())
-    added = {str(file): known.add(read_exported(file)) for file in files}
+    own_devices = known.devices()
+    salt = known.salt() if own_devices else ""
+    added = {}
+    for file in files:
+        found = [*read_exported(file, own_devices, salt)]
+        nests = {(one.schedule.as_timed, one.schedule.sha256): one.nest for one in found if one.nest}
+        added[str(file)] = known.add([one.schedule for one in found], nests)
     _print_added(added, as_json=as_json or context.obj)
 
 

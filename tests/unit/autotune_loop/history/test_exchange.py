@@ -23,21 +23,38 @@ def test_what_is_exported_is_read_again_with_other_names_for_devices(tmp_path: P
         known(ms, INLINED, device=device, at_unix_s=moment_s)
         for ms, device in ((1.0, "kitchen"), (2.0, "attic"), (3.0, "kitchen"))
     ]
-    assert export_schedules(schedules, file, "salt") == 3
-    first, second, third = read_exported(file)
+    assert export_schedules(schedules, {}, file, "salt") == 3
+    first, second, third = (one.schedule for one in read_exported(file))
     assert [one.time_ms for one in (first, second, third)] == [1.0, 2.0, 3.0] and first.schedule == INLINED
     assert first.device == third.device != second.device
     assert first.at_unix_s == moment_s // 86_400 * 86_400, "when somebody worked is nobody's business"
     assert not any(word in gzip.decompress(file.read_bytes()) for word in (b"kitchen", b"attic", b"salt"))
-    export_schedules(schedules, file, "another salt")
-    assert {one.device for one in read_exported(file)}.isdisjoint({first.device, second.device})
+    export_schedules(schedules, {}, file, "another salt")
+    assert {one.schedule.device for one in read_exported(file)}.isdisjoint({first.device, second.device})
 
 
 def test_what_was_merged_comes_back_as_it_was(tmp_path: Path) -> None:
-    export_schedules([known(1.0, INLINED)], tmp_path / "mine", "my salt")
+    export_schedules([known(1.0, INLINED)], {}, tmp_path / "mine", "my salt")
     merged = list(read_exported(tmp_path / "mine"))
-    export_schedules(merged, tmp_path / "theirs", "their salt")
+    export_schedules([one.schedule for one in merged], {}, tmp_path / "theirs", "their salt")
     assert list(read_exported(tmp_path / "theirs")) == merged
+
+
+def test_ones_own_file_has_ones_own_devices_again(tmp_path: Path) -> None:
+    mine, file = known(1.0, INLINED, device="kitchen"), tmp_path / "file"
+    export_schedules([mine], {}, file, "salt")
+    (one,) = read_exported(file, ["attic", "kitchen"], "salt")
+    assert one.schedule.device == "kitchen"
+    for others in (("another salt", ["kitchen"]), ("salt", ["attic"])):
+        (one,) = read_exported(file, others[1], others[0])
+        assert one.schedule.device.startswith("device-")
+
+
+def test_loop_nests_go_with_their_schedules(tmp_path: Path) -> None:
+    mine, file = [known(1.0, INLINED), known(2.0, "")], tmp_path / "file"
+    assert mine[0].sha256 != mine[1].sha256
+    export_schedules(mine[:1], {(mine[0].as_timed, mine[0].sha256): b"nest", ("other", "nest"): b"x"}, file, "salt")
+    assert [one.nest for one in read_exported(file)] == [b"nest"]
 
 
 def test_a_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +66,7 @@ def test_a_file_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch:
 
 def test_equal_histories_give_equal_files(tmp_path: Path) -> None:
     for name in "ab":
-        export_schedules([known(1.0, INLINED)], tmp_path / name, "salt")
+        export_schedules([known(1.0, INLINED)], {}, tmp_path / name, "salt")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -87,6 +104,9 @@ GOOD = {
         (packed(lines(FORM, GOOD, {**GOOD, "schedule": "rubbish"})), "line 3.*its schedule is damaged"),
         (packed(lines(FORM, {**GOOD, "schedule": "\ud800"})), "line 2.*its schedule is damaged"),
         (packed(lines(FORM, {**GOOD, "at_unix_s": 1e300})), "line 2.*at_unix_s"),
+        (packed(lines(FORM, {**GOOD, "nest": "no base64!"})), "line 2.*its loop nest is damaged"),
+        (packed(lines(FORM, {**GOOD, "nest": "ü"})), "line 2.*its loop nest is damaged"),
+        (packed(lines(FORM, {**GOOD, "nest": 7})), "line 2.*its loop nest is damaged"),
     ],
 )
 def test_a_wrong_file_is_one_error(tmp_path: Path, data: bytes, said: str) -> None:

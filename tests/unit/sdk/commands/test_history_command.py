@@ -63,6 +63,8 @@ def test_what_is_exported_is_merged_elsewhere(
         ["history", "export", "-o", "h.gz", "--pipeline", "harris"]
     )
     assert "all.gz: 3 schedules" in capsys.readouterr().out
+    assert main(["history", "merge", "all.gz", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"all.gz": 0} and len(history.schedules()) == 3, "it is one's own"
     monkeypatch.setenv("SDK_CONFIG_DIR", str(tmp_path / "elsewhere"))
     assert main(["history", "merge", "h.gz", "all.gz"]) == 0
     assert "h.gz: 2 new schedules\nall.gz: 1 new schedule\n" in capsys.readouterr().out
