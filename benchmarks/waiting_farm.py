@@ -264,7 +264,7 @@ def main() -> int:
     address = FarmAddress(arguments.address)
     log_to_stderr()
     if arguments.what == "scheduler":
-        serve_scheduler(address, _say, stop)
+        serve_scheduler(address, _say, stop, {})
     else:
         stand_in()
         _serve_worker(address, arguments.folder, arguments.devices, stop)

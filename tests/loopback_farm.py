@@ -116,6 +116,7 @@ class LoopbackFarm:
 
     Attributes:
         address: with a user's certificate.
+        history: the file of what its runs have timed.
         workers: by their names.
     """
 
@@ -129,13 +130,14 @@ class LoopbackFarm:
         self.url = f"tls://127.0.0.1:{self._port.number}"
         self.user_folder = files
         self.address = FarmAddress(self.url, files)
+        self.history = folder / "history.sqlite3"
         self.workers: dict[str, FarmProcess] = {}
         self.start_scheduler()
 
-    def start_scheduler(self) -> None:
+    def start_scheduler(self, *options: str) -> None:
         """Start it, again after it was killed."""
         listen = ["scheduler", "--listen", self.url, "--farm-certificates", str(self.host_folder)]
-        self.scheduler = FarmProcess(listen, self._settings)
+        self.scheduler = FarmProcess([*listen, "--history", str(self.history), *options], self._settings)
         self.scheduler.wait_for("is ready")
 
     def start_worker(self, name: str, settings: Settings, inventory: Path | None = None, build_slots: int = 0) -> None:

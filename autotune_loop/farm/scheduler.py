@@ -7,8 +7,9 @@ import secrets
 import ssl
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,6 +53,7 @@ _MANY_AT_ONCE = 3
 # A worker that was put out does not come back before: it would take work that is then lost again.
 _STAYS_OUT_S = 60.0
 _LONGEST_REASON = 160
+Handler = Callable[..., Awaitable[object]]
 _SHOWN_CHARACTERS = 120
 
 
@@ -61,10 +63,18 @@ class FarmScheduler(PortlessScheduler):
     Args:
         versions: its own; a worker with others is refused.
         tell: a line for the log.
+        handlers: of further questions, by their names.
         options: as `distributed.Scheduler` takes them.
     """
 
-    def __init__(self, *, versions: FarmVersions, tell: Callable[[str], None], **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        versions: FarmVersions,
+        tell: Callable[[str], None],
+        handlers: Mapping[str, Handler] = MappingProxyType({}),
+        **options: Any,
+    ) -> None:
         self._ledger = FarmLedger()
         super().__init__(plugins=[self._ledger], **options)
         self._farm_versions = versions
@@ -72,6 +82,7 @@ class FarmScheduler(PortlessScheduler):
         self.handlers["farm_admission"] = self.farm_admission
         self.handlers["farm_versions"] = self.farm_versions
         self.handlers["farm_why_out"] = self.farm_why_out
+        self.handlers.update(handlers)
         self._next_look_s = 0.0
         # Who may come back, and from when on; monotonic.
         self._back_s: dict[str, float] = {}
@@ -269,11 +280,14 @@ def _shown(worker_name: str) -> str:
     return printable(text[:_SHOWN_CHARACTERS])
 
 
-def serve_scheduler(address: FarmAddress, tell: Callable[[str], None], stop: StopSignal) -> None:
+def serve_scheduler(
+    address: FarmAddress, tell: Callable[[str], None], stop: StopSignal, handlers: Mapping[str, Handler]
+) -> None:
     """Listen at the address; returns when `stop` is set.
 
     Args:
         tell: a line for the log.
+        handlers: of further questions, by their names.
 
     Raises:
         FarmError: the address cannot be listened at, or a certificate is missing or wrong.
@@ -281,10 +295,12 @@ def serve_scheduler(address: FarmAddress, tell: Callable[[str], None], stop: Sto
     """
     if address.certificates is not None:
         check_host_certificate(address.certificates, "scheduler")
-    asyncio.run(_serve(address, tell, stop))
+    asyncio.run(_serve(address, tell, stop, handlers))
 
 
-async def _serve(address: FarmAddress, tell: Callable[[str], None], stop: StopSignal) -> None:
+async def _serve(
+    address: FarmAddress, tell: Callable[[str], None], stop: StopSignal, handlers: Mapping[str, Handler]
+) -> None:
     parts = urlsplit(address.address)
     with (
         scratch_folder("farm") as folder,
@@ -295,6 +311,7 @@ async def _serve(address: FarmAddress, tell: Callable[[str], None], stop: StopSi
         scheduler = FarmScheduler(
             versions=own_versions(builds=True),
             tell=tell,
+            handlers=handlers,
             protocol=f"{parts.scheme}://",
             host=parts.hostname or None,
             port=parts.port or 0,

@@ -1,4 +1,4 @@
-"""Schedules of a history as a file for other people: JSON, one schedule a line."""
+"""Schedules of a history as a file for other people, or as a farm sends them: JSON, one schedule a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.schedule.as_json import parse_json
@@ -25,6 +25,7 @@ _LONGEST_LINE_BYTES, _LARGEST_BYTES = 2**24, 2**30
 _LONGEST_NEST_BYTES = 2**22
 _DAY_S = 86_400
 _NEST = "nest"
+Nests = Mapping[tuple[str, str], bytes]
 _OTHER_NAME = re.compile("device-[0-9a-f]{12}")
 
 
@@ -40,9 +41,7 @@ class ExportedSchedule:
     nest: bytes = b""
 
 
-def export_schedules(
-    schedules: Iterable[KnownSchedule], nests: Mapping[tuple[str, str], bytes], file: Path, salt: str
-) -> int:
+def export_schedules(schedules: Iterable[KnownSchedule], nests: Nests, file: Path, salt: str) -> int:
     """Write schedules to a file, compressed; returns how many.
 
     Devices get other names, the same ones for the same salt, so that their times stay apart where files are merged;
@@ -50,23 +49,35 @@ def export_schedules(
     of packages.
 
     Args:
-        nests: the contents of `.lowered` files, by pipeline as it was timed and hash of the schedule.
+        nests: as `pack_schedules` takes them.
         salt: known to nobody else.
 
     Raises:
         HistoryError: the file cannot be written.
     """
+    told = [
+        replace(one, device=_other_name(one.device, salt), at_unix_s=one.at_unix_s // _DAY_S * _DAY_S)
+        for one in schedules
+    ]
+    with os_error_as(HistoryError, f"{file} cannot be written"):
+        write_atomically(file, pack_schedules(told, nests))
+    return len(told)
+
+
+def pack_schedules(schedules: Iterable[KnownSchedule], nests: Nests) -> bytes:
+    """The content of such a file, with all as it is; equal schedules give equal bytes.
+
+    Args:
+        nests: the contents of `.lowered` files, by pipeline as it was timed and hash of the schedule.
+    """
     lines = [json.dumps(_FORM)]
     for one in schedules:
-        day_s = one.at_unix_s // _DAY_S * _DAY_S
-        told = plain(replace(one, device=_other_name(one.device, salt), at_unix_s=day_s))
+        told = plain(one)
         nest = nests.get((one.as_timed, one.sha256))
         if nest is not None:
             told[_NEST] = base64.b64encode(nest).decode()
         lines.append(json.dumps(told))
-    with os_error_as(HistoryError, f"{file} cannot be written"):
-        write_atomically(file, gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
-    return len(lines) - 1
+    return gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0)
 
 
 def read_exported(file: Path, own_devices: Iterable[str] = (), salt: str = "") -> Iterator[ExportedSchedule]:
@@ -79,23 +90,36 @@ def read_exported(file: Path, own_devices: Iterable[str] = (), salt: str = "") -
     Raises:
         HistoryError: the file cannot be read, or is none of these.
     """
-    next_step = "Ask for a new copy: `sdk history export` writes it."
-    whole = Source(file, HistoryError, next_step)
-    lines = _lines(file, whole)
-    if (first := next(lines, None)) is None or whole.json(first) != _FORM:
-        raise HistoryError(f"{file} is not an exported history of this version.", next_step=next_step)
     own_names = {_other_name(device, salt): device for device in own_devices}
+    with os_error_as(HistoryError, f"{file} cannot be read"), file.open("rb") as opened:
+        for one in unpack_schedules(opened, str(file)):
+            device = one.schedule.device
+            yield replace(one, schedule=replace(one.schedule, device=own_names.get(device, device)))
+
+
+def unpack_schedules(packed: BinaryIO, name: str) -> Iterator[ExportedSchedule]:
+    """What `pack_schedules` has packed, or anybody else, each checked.
+
+    Args:
+        name: starts messages.
+
+    Raises:
+        HistoryError: it is none of these.
+    """
+    next_step = "Ask for a new copy: `sdk history export` writes it."
+    lines = _lines(packed, Source(name, HistoryError, next_step))
+    if (first := next(lines, None)) is None or Source(name, HistoryError, next_step).json(first) != _FORM:
+        raise HistoryError(f"{name} is not an exported history of this version.", next_step=next_step)
     check = record(KnownSchedule, passes_unknown=True)
     for number, line in enumerate(lines, 2):
-        source = Source(f"{file}, line {number}", HistoryError, next_step)
+        source = Source(f"{name}, line {number}", HistoryError, next_step)
         table: Any = source.json(line)
         found = source.check(check, table)
         try:
             parse_json(found.schedule.encode().decode())
         except (GeneratorError, UnicodeEncodeError) as error:
             raise source.refuse(f"its schedule is damaged ({error}).") from error
-        nest = _nest(table.get(_NEST, ""), source)
-        yield ExportedSchedule(replace(found, device=own_names.get(found.device, found.device)), nest)
+        yield ExportedSchedule(found, _nest(table.get(_NEST, ""), source))
 
 
 def _nest(told: object, source: Source) -> bytes:
@@ -108,18 +132,17 @@ def _nest(told: object, source: Source) -> bytes:
     return nest
 
 
-def _lines(file: Path, source: Source) -> Iterator[str]:
+def _lines(packed: BinaryIO, source: Source) -> Iterator[str]:
     size_bytes = 0
-    with os_error_as(HistoryError, f"{file} cannot be read"):
-        try:
-            with gzip.open(file, "rb") as opened:
-                while line := opened.readline(_LONGEST_LINE_BYTES):
-                    size_bytes += len(line)
-                    if not line.endswith(b"\n") or size_bytes > _LARGEST_BYTES:
-                        raise source.refuse("the file ends within a line, or is too large.")
-                    yield line.decode()
-        except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise source.refuse(f"not an exported history ({error}).") from error
+    try:
+        with gzip.open(packed, "rb") as opened:
+            while line := opened.readline(_LONGEST_LINE_BYTES):
+                size_bytes += len(line)
+                if not line.endswith(b"\n") or size_bytes > _LARGEST_BYTES:
+                    raise source.refuse("the file ends within a line, or is too large.")
+                yield line.decode()
+    except (gzip.BadGzipFile, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise source.refuse(f"not an exported history ({error}).") from error
 
 
 def _other_name(device: str, salt: str) -> str:

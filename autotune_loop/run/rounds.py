@@ -33,6 +33,7 @@ from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from halide_autotune.autotune_loop.run.time_plan import TimePlan
 from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
 from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
+from halide_autotune.autotune_loop.search.known.histories import histories_of
 from halide_autotune.autotune_loop.search.known.known_nests import prior_of_run
 from halide_autotune.autotune_loop.search.known.known_schedules import KnownSchedules
 from halide_autotune.autotune_loop.search.parameter_sets.parameter_batches import ParameterBatches
@@ -75,8 +76,9 @@ class Rounds:
         self._newest_round = 0
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
-        known = KnownSchedules(self.store, self.prepared.history, self.listen)
-        prior = prior_of_run(self.store, self.prepared.nest_prior, self.prepared.history, self.listen)
+        histories = histories_of(self.prepared.history, self.prepared.farm)
+        known = KnownSchedules(self.store, histories, self.listen)
+        prior = prior_of_run(self.store, self.prepared.nest_prior, histories, self.listen)
         self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen, known.of, prior)
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
         shared = (self.executor, self.store, self.context)

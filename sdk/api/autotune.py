@@ -7,12 +7,13 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.events import Listener, Notice, ignore
 from halide_autotune.autotune_loop.run.result import TuneResult
+from halide_autotune.autotune_loop.search.known.histories import histories_of
 from halide_autotune.autotune_loop.search.known.known_schedules import known_pipelines
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
 from halide_autotune.sdk.api.tuned_run import Call, tune_further, tune_new
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
-from halide_autotune.sdk.project.history import keep_run, open_history
+from halide_autotune.sdk.project.history import keep_run
 from halide_autotune.sdk.select.start_weights import keep_trained_weights
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.errors import SdkError
@@ -84,8 +85,9 @@ def _keep_for_later(run: PreparedRun, result: TuneResult, call: Call) -> None:
             call.listen(Notice(kept))
     except SdkError as error:
         call.listen(Notice(f"The trained weights could not be kept by name: {error}", warning=True))
-    try:
-        if run.history is not None and known_pipelines(run.folder):
-            keep_run(run.folder, open_history(call.settings))
-    except SdkError as error:
-        call.listen(Notice(f"What was timed could not be kept for later runs: {error}", warning=True))
+    histories = histories_of(run.history, run.farm)
+    for history in histories if histories and known_pipelines(run.folder) else ():
+        try:
+            keep_run(run.folder, history)
+        except SdkError as error:
+            call.listen(Notice(f"What was timed could not be kept for later runs: {error}", warning=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +19,7 @@ from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.values.texts import parse_duration_s
 
 if TYPE_CHECKING:
-    from halide_autotune.autotune_loop.history.history import PlaceSummary
+    from halide_autotune.autotune_loop.history.history import History, PlaceSummary
 
 group = typer.Typer(name="history")
 _PipelineOption = Annotated[
@@ -27,18 +27,46 @@ _PipelineOption = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked before the subcommand."""
+
+    file: Path | None
+    as_json: bool
+
+    def open(self) -> History:
+        """The history that is meant.
+
+        Raises:
+            UsageError: there is no such file.
+        """
+        from halide_autotune.autotune_loop.history.history import History
+        from halide_autotune.sdk.project.history import open_history
+
+        if self.file is None:
+            return open_history(read_settings())
+        if not self.file.is_file():
+            raise UsageError(f"There is no history {self.file}.", next_step="A farm's is where its scheduler keeps it.")
+        return History(self.file)
+
+
 @group.callback(invoke_without_command=True)
-def history(context: typer.Context, as_json: JsonOption = False) -> None:
+def history(
+    context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="Another history than yours, such as a farm's."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """List the pipelines that earlier runs have tuned: runs of equal ones start from their fastest schedules.
 
     Example: sdk history
     """
-    context.obj = as_json
+    asked = context.obj = _Asked(file, as_json)
     if context.invoked_subcommand is not None:
         return
-    from halide_autotune.sdk.project.history import open_history
-
-    known = open_history(read_settings())
+    known = asked.open()
     places = known.summary()
     if as_json:
         print_json({"file": str(known.file), "pipelines": [asdict(place) for place in places]})
@@ -91,9 +119,9 @@ def add(
 
     Example: sdk history add tuned/blur-arm64-1
     """
-    from halide_autotune.sdk.project.history import keep_run, open_history
+    from halide_autotune.sdk.project.history import keep_run
 
-    known, quiet = open_history(read_settings()), as_json or context.obj
+    known, quiet = context.obj.open(), as_json or context.obj.as_json
     added: dict[str, int] = {}
     with show_progress("reading runs", quiet=quiet) as progress:
         for run in runs:
@@ -123,15 +151,14 @@ def export(
     Example: sdk history export -o history.jsonl.gz
     """
     from halide_autotune.autotune_loop.history.exchange import export_schedules
-    from halide_autotune.sdk.project.history import open_history
 
-    known = open_history(read_settings())
+    known = context.obj.open()
     schedules = known.schedules(pipeline)
     if not schedules:
         what = "yet" if pipeline is None else f"of a generator called {pipeline!r}"
         raise UsageError(f"Nothing is known {what}.", next_step="`sdk history` lists what is.")
     count = export_schedules(schedules, known.all_nests(), output, known.salt())
-    if as_json or context.obj:
+    if as_json or context.obj.as_json:
         print_json({"file": str(output), "schedules": count})
     else:
         names = "with the names of generators, Funcs, variables and inputs"
@@ -149,9 +176,8 @@ def merge(
     Example: sdk history merge history.jsonl.gz
     """
     from halide_autotune.autotune_loop.history.exchange import read_exported
-    from halide_autotune.sdk.project.history import open_history
 
-    known = open_history(read_settings())
+    known = context.obj.open()
     own_devices = known.devices()
     salt = known.salt() if own_devices else ""
     added = {}
@@ -159,7 +185,7 @@ def merge(
         found = [*read_exported(file, own_devices, salt)]
         nests = {(one.schedule.as_timed, one.schedule.sha256): one.nest for one in found if one.nest}
         added[str(file)] = known.add([one.schedule for one in found], nests)
-    _print_added(added, as_json=as_json or context.obj)
+    _print_added(added, as_json=as_json or context.obj.as_json)
 
 
 @group.command()
@@ -180,15 +206,14 @@ def prune(
 
     Example: sdk history prune --keep 50
     """
-    from halide_autotune.sdk.project.history import open_history
 
     if keep is None and older_than_s is None and pipeline is None:
         raise UsageError("Nothing says what to delete.", next_step="Give --keep, --older-than or --pipeline.")
     since_s = 0.0 if older_than_s is None else time.time() - older_than_s
     if keep is None and older_than_s is None:
         keep = 0  # all of the named pipeline goes
-    deleted = open_history(read_settings()).prune(pipeline=pipeline, keep=keep, since_unix_s=since_s)
-    if as_json or context.obj:
+    deleted = context.obj.open().prune(pipeline=pipeline, keep=keep, since_unix_s=since_s)
+    if as_json or context.obj.as_json:
         print_json({"deleted": deleted})
     else:
         typer.echo(f"Deleted {count_text(deleted, 'schedule')}.")

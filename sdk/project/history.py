@@ -14,6 +14,7 @@ from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_
 from halide_autotune.autotune_loop.report.schedule_table import header_text
 from halide_autotune.autotune_loop.schedule.as_json import print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.search.known.histories import HistorySource
 from halide_autotune.autotune_loop.search.known.known_schedules import KnownPipeline, known_pipelines
 from halide_autotune.autotune_loop.specification.tuning_task import sample_file_name
 from halide_autotune.sdk.settings import Settings
@@ -28,7 +29,7 @@ def open_history(settings: Settings) -> History:
     return History(settings.config_folder / _FILE)
 
 
-def keep_run(folder: Path, history: History) -> int:
+def keep_run(folder: Path, history: HistorySource) -> int:
     """Add what a run has timed; returns how many schedules were not known yet.
 
     Raises:

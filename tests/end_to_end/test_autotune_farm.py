@@ -11,6 +11,7 @@ import pytest
 
 import sdk
 from halide_autotune.autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
+from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.run.result import Outcome
 from halide_autotune.devices.agent.program import agent_for
 from halide_autotune.sdk.settings import Settings
@@ -89,8 +90,12 @@ def test_a_worker_is_killed_and_another_joins(
             farm_certificates=farm.user_folder,
             settings=settings,
             rounds=3,
+            no_history=False,
             listen=listen,
         )
+        kept = History(farm.history).schedules()
+        assert {(one.pipeline, one.device) for one in kept} == {("separable_filter", "one, two")}
+        assert len(kept) == result.totals.samples_timed, "the runs of all users start from them"
         assert farm.workers["one"].end() == 0
         assert farm.workers["two"].end() == 0
         for board in (one, two):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from halide_autotune.autotune_loop.events import Listener, Notice
-from halide_autotune.autotune_loop.history.history import History, NestLimits
+from halide_autotune.autotune_loop.history.history import NestLimits
 from halide_autotune.autotune_loop.history.known_schedule import threads_text
 from halide_autotune.autotune_loop.lowered.features import features_of_nest
 from halide_autotune.autotune_loop.lowered.lowered_file import unpack_lowered
+from halide_autotune.autotune_loop.search.known.histories import HistorySource, nests_of
 from halide_autotune.autotune_loop.search.techniques.models import LOWERED
 from halide_autotune.autotune_loop.search.techniques.nest_prior import (
     NestPrior,
@@ -17,19 +19,21 @@ from halide_autotune.autotune_loop.search.techniques.nest_prior import (
     write_prior,
 )
 from halide_autotune.autotune_loop.store.run_store import RunStore
-from halide_autotune.targets.errors import GeneratorError, HistoryError, WeightsError
+from halide_autotune.targets.errors import GeneratorError, WeightsError
 
 _FILE = "nest_prior.npz"
 # Fitting takes time with the third power of all, and what is usual for a pipeline cannot be told from a few.
 LIMITS = NestLimits(most_pipelines=12, most_each=40, fewest_each=16)
 
 
-def prior_of_run(store: RunStore, learnt: Path | None, history: Path | None, listen: Listener) -> NestPrior | None:
+def prior_of_run(
+    store: RunStore, learnt: Path | None, histories: Sequence[HistorySource], listen: Listener
+) -> NestPrior | None:
     """What other pipelines say of loop nests; the run's folder keeps it, so that a resumed run has the same.
 
     Args:
         learnt: the file of what was learnt for such devices; None takes what comes with the SDK.
-        history: its file; None asks nothing.
+        histories: that are asked.
 
     Returns:
         None where schedules are not lowered.
@@ -41,22 +45,24 @@ def prior_of_run(store: RunStore, learnt: Path | None, history: Path | None, lis
         if kept.is_file():
             return read_prior(kept)
         first = read_prior() if learnt is None else read_prior(learnt) or read_prior()
-        prior = _with_history(first, store, history, listen)
+        prior = _with_histories(first, store, histories, listen)
         if prior is not None and (learnt is not None or prior is not first):
             write_prior(prior, kept)
         return prior
-    except (HistoryError, WeightsError) as error:
+    except WeightsError as error:
         listen(Notice(f"{error} This run goes on without it.", warning=True))
         return read_prior()
 
 
-def _with_history(first: NestPrior | None, store: RunStore, history: Path | None, listen: Listener) -> NestPrior | None:
-    """The same, and what the user's own pipelines say."""
+def _with_histories(
+    first: NestPrior | None, store: RunStore, histories: Sequence[HistorySource], listen: Listener
+) -> NestPrior | None:
+    """The same, and what other runs have timed."""
     spec = store.record.spec
-    if first is None or history is None:
+    if first is None or not histories:
         return first
-    found = History(history).nests(spec.profile.halide_target, threads_text(spec.parallelism), LIMITS)
-    recorded = [_recorded(group, spec.parallelism, history) for group in found]
+    found = nests_of(histories, spec.profile.halide_target, threads_text(spec.parallelism), LIMITS, listen)
+    recorded = [_recorded(group, spec.parallelism) for group in found]
     pipelines = [each for each in recorded if len(each[0]) >= LIMITS.fewest_each]
     if not pipelines:
         return first
@@ -66,12 +72,12 @@ def _with_history(first: NestPrior | None, store: RunStore, history: Path | None
     return first.with_pipelines(pipelines)
 
 
-def _recorded(group: list[tuple[bytes, float]], cores: int, history: Path) -> RecordedPipeline:
+def _recorded(group: list[tuple[bytes, float]], cores: int) -> RecordedPipeline:
     """What is damaged, or of another version, is left out."""
     nests, times_ms = [], []
     for content, time_ms in group:
         try:
-            nest = unpack_lowered(content, history)
+            nest = unpack_lowered(content, "a history")
         except GeneratorError:
             continue
         nests.append(features_of_nest(nest, cores))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from halide_autotune.autotune_loop.events import Listener, Notice
-from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule, conditions_text, place_of
 from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity, identity_of, size_text
+from halide_autotune.autotune_loop.search.known.histories import HistorySource, best_of
 from halide_autotune.autotune_loop.store.run_record import RunRecord
 from halide_autotune.autotune_loop.store.run_store import RunStore
-from halide_autotune.targets.errors import HistoryError, RunFolderError, os_error_as
+from halide_autotune.targets.errors import RunFolderError, os_error_as
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.process.atomic_write import write_atomically
 from halide_autotune.targets.values.checks import one_line
@@ -69,12 +70,11 @@ class KnownSchedules:
 
     Args:
         store: the run's.
-        history: the file of the history; None asks nothing, and tells only what the pipelines are.
+        histories: that are asked; none tells only what the pipelines are.
     """
 
-    def __init__(self, store: RunStore, history: Path | None, listen: Listener) -> None:
-        self._store, self._listen = store, listen
-        self._history = None if history is None else History(history)
+    def __init__(self, store: RunStore, histories: Sequence[HistorySource], listen: Listener) -> None:
+        self._store, self._histories, self._listen = store, histories, listen
         try:
             self._pipelines = known_pipelines(store.folder)
         except RunFolderError as error:
@@ -90,18 +90,12 @@ class KnownSchedules:
             conditions = conditions_text(size_text(shape), further, record.spec.parallelism)
             self._pipelines[task_index] = KnownPipeline(task_index, identity, conditions, self._asked(identity))
             self._keep()
-        return () if self._history is None else self._pipelines[task_index].schedules
+        return self._pipelines[task_index].schedules if self._histories else ()
 
     def _asked(self, pipeline: PipelineIdentity) -> tuple[KnownSchedule, ...]:
-        if self._history is None:
-            return ()
         made_with, profile = self._store.record.made_with, self._store.record.spec.profile
         place = place_of(profile.halide_target, made_with.devices, made_with.clock)
-        try:
-            return tuple(self._history.best(pipeline, place, _MOST))
-        except HistoryError as error:
-            self._listen(Notice(f"{error} This run goes on without it.", warning=True))
-            return ()
+        return best_of(self._histories, pipeline, place, _MOST, self._listen)
 
     def _keep(self) -> None:
         file, kept = self._store.folder / _FILE, _Kept(_VERSION, tuple(self._pipelines.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,17 +13,27 @@ from halide_autotune.sdk.service.interrupts import stop_on_interrupt
 from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.process.stop_signal import StopSignal
 
+_HISTORY_FILE = "farm-history.sqlite3"
+
 
 def scheduler(
     listen: Annotated[
         str, typer.Option("--listen", metavar="ADDRESS", help="tls://[HOST]:PORT; without HOST, on all addresses.")
     ] = "tls://:8786",
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="FILE", help="The farm's history. Default: one of its own in your settings."),
+    ] = None,
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="Keep nothing of what the farm's runs have timed.")
+    ] = False,
     certificates: CertificatesOption = None,
     plain: PlainOption = False,
 ) -> None:
     """Run a farm's scheduler until Ctrl-C or SIGTERM; one line in the log for each worker that comes or goes.
 
-    Workers of another Halide, another SDK or other plug-ins are refused.
+    Workers of another Halide, another SDK or other plug-ins are refused. What runs have timed is kept in a history,
+    which the runs of all users start from.
 
     Example: sdk farm scheduler --listen tls://:8786
     """
@@ -30,14 +41,19 @@ def scheduler(
     from halide_autotune.sdk.select.farm_choice import certificates_folder
     from halide_autotune.sdk.service.service_log import log_line, log_to_stderr
 
-    address = farm_address(listen, certificates_folder(certificates, read_settings()), allow_plain=plain)
+    settings = read_settings()
+    address = farm_address(listen, certificates_folder(certificates, settings), allow_plain=plain)
     stop = StopSignal()
     log_to_stderr()
     # Imported here: Dask costs half a second that a wrong argument need not pay.
     from halide_autotune.autotune_loop.farm.scheduler import serve_scheduler
+    from halide_autotune.autotune_loop.history.farm_history import NoHistory, ServedHistory
+    from halide_autotune.autotune_loop.history.history import History
 
+    kept = History((history or settings.config_folder / _HISTORY_FILE).absolute())
+    served = NoHistory() if no_history else ServedHistory(kept, log_line)
     with stop_on_interrupt(stop, lambda: log_line("The scheduler has stopped.")):
-        serve_scheduler(address, log_line, stop)
+        serve_scheduler(address, log_line, stop, served.handlers)
 
 
 def worker(

@@ -72,6 +72,19 @@ def test_what_is_exported_is_merged_elsewhere(
     assert {one.time_ms for one in merged} == {1.0, 2.0, 3.0} and "pi5" not in {one.device for one in merged}
 
 
+def test_another_history_is_listed_and_pruned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    farms = History(tmp_path / "farm.sqlite3")
+    farms.add([known(1.0), known(2.0)])
+    assert main(["history", "--file", str(farms.file), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["pipelines"]
+    assert told["schedules"] == 2
+    assert main(["history", "--file", str(farms.file), "prune", "--keep", "1"]) == 0
+    assert len(farms.schedules()) == 1
+    capsys.readouterr()
+    assert main(["history", "--file", "missing"]) == 2
+    assert "There is no history missing. A farm's is where its scheduler keeps it." in capsys.readouterr().err
+
+
 def test_pruning(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     history.add([known(1.0), known(2.0), known(3.0)])
     assert main(["history", "prune", "--keep", "2", "--json"]) == 0

@@ -54,19 +54,18 @@ def fill(history: History, store: RunStore, pipeline: str, count: int = LIMITS.f
     target = store.record.spec.profile.halide_target
     place = {"halide_target": target, "conditions": f"640x480, {threads_text(THREADS)}", "as_timed": pipeline * 64}
     schedules = [known(float(ms), f"{pipeline}{ms}", **place) for ms in range(1, count + 1)]
-    history.add(schedules, {(one.as_timed, one.sha256): nest(100 * one.time_ms) for one in schedules})
+    history.add(schedules, {(one.as_timed, one.sha256): nest(100 * one.time_ms + ord(pipeline)) for one in schedules})
 
 
 def test_without_a_history_it_is_the_shipped_one(open_run: Callable[..., RunStore], history: History) -> None:
     heard: list[Event] = []
     shipped = read_prior()
     assert shipped is not None
-    for asked in (None, history.file):
-        prior = prior_of_run(open_run(f"run{asked is None}"), None, asked, heard.append)
+    for asked in ((), (history,)):
+        prior = prior_of_run(open_run(f"run{len(asked)}"), None, asked, heard.append)
         assert prior is not None and np.array_equal(prior.rows, shipped.rows)
     assert (
-        not heard
-        and prior_of_run(open_run("other", model="gaussian_process"), None, history.file, heard.append) is None
+        not heard and prior_of_run(open_run("other", model="gaussian_process"), None, (history,), heard.append) is None
     )
 
 
@@ -77,14 +76,14 @@ def test_the_history_adds_to_it_and_a_resumed_run_has_the_same(
     store, shipped = open_run("run"), read_prior()
     fill(history, store, "a")
     fill(history, store, "b")
-    prior = prior_of_run(store, None, history.file, heard.append)
+    prior = prior_of_run(store, None, (history,), heard.append)
     assert prior is not None and shipped is not None
     assert len(prior.rows) == len(shipped.rows) + 2 * LIMITS.fewest_each
     (notice,) = heard
     assert isinstance(notice, Notice) and "32 schedules of 2 pipelines of earlier runs" in notice.text
     store.close()
     fill(history, store, "c")
-    again = prior_of_run(open_run("run", resume=True), None, history.file, heard.append)
+    again = prior_of_run(open_run("run", resume=True), None, (history,), heard.append)
     assert again is not None and np.array_equal(again.rows, prior.rows.astype(np.float16))
     assert len(heard) == 1
 
@@ -96,14 +95,14 @@ def test_what_was_learnt_for_the_devices_takes_the_place_of_the_shipped_one(
     assert shipped is not None
     write_prior(replace(shipped, rows=shipped.rows[:100], log_times=shipped.log_times[:100]), learnt)
     store = open_run("run")
-    prior = prior_of_run(store, learnt, None, ignore)
+    prior = prior_of_run(store, learnt, (), ignore)
     assert prior is not None and len(prior.rows) == 100
     store.close()
     learnt.unlink()
-    again = prior_of_run(open_run("run", resume=True), learnt, None, ignore)
+    again = prior_of_run(open_run("run", resume=True), learnt, (), ignore)
     assert again is not None and len(again.rows) == 100, "the run's folder has it"
     fill(history, store, "a")
-    more = prior_of_run(open_run("second"), None, history.file, ignore)
+    more = prior_of_run(open_run("second"), None, (history,), ignore)
     assert more is not None and len(more.rows) == len(shipped.rows) + LIMITS.fewest_each
 
 
@@ -112,17 +111,17 @@ def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: 
     fill(history, store, "a", LIMITS.fewest_each + 1)
     one = next(one for one in history.schedules() if one.time_ms == 1.0)
     history.add([], {(one.as_timed, one.sha256): b"no nest"})
-    prior = prior_of_run(store, None, history.file, lambda event: None)
+    prior = prior_of_run(store, None, (history,), lambda event: None)
     assert prior is not None and shipped is not None and len(prior.rows) == len(shipped.rows) + LIMITS.fewest_each
     other = next(one for one in history.schedules() if one.time_ms == 2.0)
     history.add([], {(other.as_timed, other.sha256): b"no nest"})
-    fewer = prior_of_run(open_run("second"), None, history.file, lambda event: None)
+    fewer = prior_of_run(open_run("second"), None, (history,), lambda event: None)
     assert fewer is not None and len(fewer.rows) == len(shipped.rows), "what is left of the pipeline is too little"
 
 
 def test_a_damaged_history_costs_nothing_but_its_knowledge(open_run: Callable[..., RunStore], history: History) -> None:
     heard: list[Event] = []
     history.file.write_text("no database")
-    assert prior_of_run(open_run("run"), None, history.file, heard.append) is not None
+    assert prior_of_run(open_run("run"), None, (history,), heard.append) is not None
     (notice,) = heard
     assert isinstance(notice, Notice) and notice.warning and "goes on without it" in notice.text

@@ -37,7 +37,7 @@ class Asked:
         spec = replace(make_spec(make_task("harris"), options=RunOptions.of(**options)), parallelism=threads)
         store = RunStore(self.folder / name, make_record(spec), resume=resume)
         self._opened.callback(store.close)
-        return KnownSchedules(store, None if without else self.history.file, self.heard.append)
+        return KnownSchedules(store, () if without else (self.history,), self.heard.append)
 
     def fill(self, run: str, count: int = 9) -> None:
         """Let the history have schedules of the pipeline as a run has timed it, at its place."""
