@@ -103,7 +103,11 @@ class _Program:
 
     def cast(self) -> None:
         wanted = self._source.choice([kind for kind in self._types if kind != self.newest.type])
-        here = self._here() if wanted == hl.Float(32) else self._whole(self.newest.func[x, y, c])
+        here = self._here()
+        if self.newest.type == hl.Float(32):
+            # What a number becomes that the type cannot hold depends on how it is computed.
+            most = min(_LARGEST, 2 ** wanted.bits() - 1)
+            here = hl.cast(hl.Int(32), hl.clamp(here, 0 if wanted.is_uint() else -most, most))
         self._add("cast", here, wanted)
 
     def join(self) -> None:
