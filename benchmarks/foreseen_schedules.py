@@ -41,6 +41,7 @@ from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, 
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.autotune_loop.training.lowered_samples import opened_task
 from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.lowering.loop_nest import LoopNest
 from halide_autotune.targets.pipeline.shape import describe_pipeline
 from halide_autotune.targets.schedule.header import read_schedule
 
@@ -55,6 +56,7 @@ class Known:
     measured: Measured
     features: Features
     nest: NestFeatures
+    tree: LoopNest
 
     @property
     def is_child(self) -> bool:
@@ -96,7 +98,7 @@ def main() -> int:
 
 def foreseen(folder: Path, bench: Bench, prior: NestPrior) -> Found:
     """What the models say of the batches of a run's first pipeline."""
-    known = _known(folder, bench)
+    known = known_schedules(folder, bench)
     found: Found = {}
     for index in sorted({one.measured.candidate.round_index for one in known}):
         before = [one for one in known if one.measured.candidate.round_index < index]
@@ -130,15 +132,16 @@ def _foreseen(predicted: Array, times_ms: Array) -> Foreseen:
     return Foreseen(spearman(predicted, times_ms) or 0.0, right / max(1, pairs), int(times_ms.argmin()) in first)
 
 
-def _known(folder: Path, bench: Bench) -> list[Known]:
+def known_schedules(folder: Path, bench: Bench) -> list[Known]:
+    """What a run has timed of its first pipeline, and both models can read."""
     tasks = read_recorded_run(folder).record.spec.tasks
     names, header = _names(tasks[0], bench), f"{sample_file_name(tasks)}.schedule.h"
     recorded = recorded_nests(folder, bench)
     known = []
-    for measured, nest in zip(recorded[0].samples, recorded[0].nests, strict=True):
+    for measured, nest, tree in zip(recorded[0].samples, recorded[0].nests, recorded[0].trees, strict=True):
         features = _features(folder / "samples" / measured.candidate.sample / header, names)
         if features is not None:
-            known.append(Known(measured, features, nest))
+            known.append(Known(measured, features, nest, tree))
     return known
 
 

@@ -14,6 +14,7 @@ from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.specification.tuning_task import sample_file_name
 from halide_autotune.autotune_loop.training.lowered_samples import lower_samples
 from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.lowering.loop_nest import LoopNest
 from halide_autotune.targets.schedule.header import read_schedule
 
 
@@ -23,11 +24,12 @@ class RecordedNests:
 
     Attributes:
         samples: with a loop nest, in the order of timing.
-        nests, times_ms: of each.
+        trees, nests, times_ms: of each the loop nest, its features, and its time.
     """
 
     name: str
     samples: tuple[Measured, ...]
+    trees: tuple[LoopNest, ...]
     nests: tuple[NestFeatures, ...]
     times_ms: tuple[float, ...]
 
@@ -46,7 +48,8 @@ def recorded_nests(folder: Path, bench: Bench) -> list[RecordedNests]:
             times_ms = tuple(one.median_ms for one, _ in known)
             parameters = ",".join(f"{key}={value}" for key, value in task.parameters.items())
             title = " ".join(filter(None, (task.generator_name, parameters)))
-            found.append(RecordedNests(title, tuple(one for one, _ in known), features, times_ms))
+            trees = tuple(nest for _, nest in known)
+            found.append(RecordedNests(title, tuple(one for one, _ in known), trees, features, times_ms))
     return found
 
 
