@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from itertools import chain, zip_longest
+from itertools import chain, product, zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -45,7 +46,8 @@ WHERE at_any_size = ? AND as_timed = ? AND halide_target = ? AND device = ? AND 
 """
 # Where times compare. This place comes first, then others of this Halide target, then the newest.
 _GROUPS = """
-SELECT as_timed, halide_target, device, clock FROM schedules WHERE at_any_size = ? AND halide_target GLOB ?
+SELECT as_timed, halide_target, device, clock FROM schedules
+WHERE at_any_size = ? AND substr(halide_target, 1, instr(halide_target, '-') - 1) IN (SELECT value FROM json_each(?))
 GROUP BY 1, 2, 3, 4
 ORDER BY (halide_target, device, clock) = (?, ?, ?) DESC, halide_target = ? DESC, max(at_unix_s) DESC
 """
@@ -81,6 +83,8 @@ DELETE FROM schedules WHERE (as_timed, halide_target, device, clock, sha256) IN 
     ) WHERE (? IS NULL OR pipeline = ?) AND (rank > ? OR at_unix_s < ?)
 )
 """
+# Whose schedules are worth a try for each other; a DSP's are not, nor is a processor's for a DSP.
+_PROCESSORS = ("x86", "arm", "riscv")
 _PATIENCE_S = 30.0
 # A run's first schedules wait for what they ask.
 _READING_PATIENCE_S = 5.0
@@ -145,15 +149,18 @@ class History:
             return added
 
     def best(self, pipeline: PipelineIdentity, place: tuple[str, str, str], count: int) -> list[KnownSchedule]:
-        """Up to `count` of the fastest schedules of a pipeline for this kind of processor, the most promising first.
+        """Up to `count` of the fastest schedules of a pipeline, the most promising first.
 
-        Those that were timed alike come before those of other sizes and conditions. Each place has its turn, because
-        their times are not compared: `place` first, then others of its Halide target, then the newest.
+        Those for this kind of processor come before those for others, and those that were timed alike before those of
+        other sizes and conditions. Each place has its turn, because their times are not compared: `place` first, then
+        others of its Halide target, then the newest.
 
         Args:
             place: Halide target, device and clock.
         """
-        asked = (pipeline.at_any_size, _of_kind(place[0]), *place, place[0])
+        kind = place[0].split("-")[0]
+        kinds = json.dumps(_PROCESSORS if kind in _PROCESSORS else [kind])
+        asked = (pipeline.at_any_size, kinds, *place, place[0])
         groups: dict[tuple[str, ...], list[KnownSchedule]] = {}
         with self._reading() as connection:
             if connection is None:
@@ -162,8 +169,13 @@ class History:
                 found = connection.execute(_BEST, (pipeline.at_any_size, *group, count))
                 groups[group] = [_known(*row) for row in found]
         distinct: dict[str, KnownSchedule] = {}
-        for is_alike in (True, False):
-            ranked = [known for group, known in groups.items() if (group[0] == pipeline.as_timed) == is_alike]
+        own_kind = _kind_of(place[0])
+        for wanted in product((True, False), repeat=2):
+            ranked = [
+                known
+                for group, known in groups.items()
+                if (_kind_of(group[1]) == own_kind, group[0] == pipeline.as_timed) == wanted
+            ]
             for one in filter(None, chain.from_iterable(zip_longest(*ranked))):
                 distinct.setdefault(one.sha256, one)
         return [*distinct.values()][:count]
@@ -175,7 +187,7 @@ class History:
             halide_target: other targets of its kind of processor count, too.
             threads: as `conditions_text` tells them: others' tasks are shared out otherwise.
         """
-        asked = (_of_kind(halide_target), f"*, {threads}", limits.fewest_each, limits.most_pipelines)
+        asked = (f"{_kind_of(halide_target)}-*", f"*, {threads}", limits.fewest_each, limits.most_pipelines)
         with self._reading() as connection:
             if connection is None or _version(self.file, connection) < _VERSION:
                 return []
@@ -262,9 +274,9 @@ class History:
             raise _trouble(self.file, error, patience_s) from error
 
 
-def _of_kind(halide_target: str) -> str:
-    """A pattern for the Halide targets of the same kind of processor, such as arm-64."""
-    return "-".join(halide_target.split("-")[:2]) + "-*"
+def _kind_of(halide_target: str) -> str:
+    """The kind of processor that a Halide target is for, such as arm-64."""
+    return "-".join(halide_target.split("-")[:2])
 
 
 def _version(file: Path, connection: sqlite3.Connection) -> int:

@@ -21,6 +21,7 @@ from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior, RecordedPipeline, fit_prior
 from halide_autotune.autotune_loop.specification.options import LearnOptions
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
+from halide_autotune.autotune_loop.training.trained_weights import Scores
 from halide_autotune.weights.weights_file import Weights
 
 _LEARN = LearnOptions(epochs=600, learning_rate=3e-4)
@@ -78,6 +79,30 @@ def are_better(new: RankingScores, old: RankingScores) -> bool:
         return False
     assert new.best_in_top_8 is not None and old.best_in_top_8 is not None, "there are pairs"
     return new.pairwise_accuracy > old.pairwise_accuracy and new.best_in_top_8 <= old.best_in_top_8
+
+
+def score(
+    start: Weights,
+    trained: Weights,
+    known: NestPrior | None,
+    learnt: NestPrior | None,
+    programs: Sequence[RecordedProgram],
+    cores: int,
+) -> Scores:
+    """How the programs that judge are ordered before the training and after it.
+
+    Args:
+        known, learnt: what is known of loop nests before, and after.
+    """
+    before, after = (judge(each, programs, cores) for each in (start, trained))
+    return Scores(before, after, judge_prior(known, programs), judge_prior(learnt, programs))
+
+
+def nests_are_better(scores: Scores) -> bool:
+    """Whether what was learnt of loop nests orders more pairs than what was known."""
+    if scores.nests_after is None:
+        return False
+    return scores.nests_before is None or scores.nests_before[0] < scores.nests_after[0]
 
 
 def teach_prior(programs: Sequence[RecordedProgram]) -> NestPrior | None:

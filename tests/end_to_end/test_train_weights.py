@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +13,17 @@ import pytest
 
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.training.programs import is_judged_by
+from halide_autotune.devices.agent.program import agent_for
 from halide_autotune.sdk.api.train_weights import train_weights
 from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.weights.lineage import read_lineage
 from halide_autotune.weights.weights_file import read_weights, weights_sha256
 from tests.end_to_end.run_files import rows
+from tests.loopback_farm import loopback_farm
+from tests.loopback_lab import LoopbackLab
+from tests.remote_board import ssh_board
 
 # Seeds 0 to 4, of which the last judges.
 OPTIONS = {"target": "host", "size": "64x48", "programs": 5, "batch_size": 8, "parallelism": 1}
@@ -25,6 +31,7 @@ OPTIONS = {"target": "host", "size": "64x48", "programs": 5, "batch_size": 8, "p
 SCRIPT = """
 import sys
 from pathlib import Path
+from halide_autotune.devices.agent.program import agent_for
 from halide_autotune.sdk.api.train_weights import train_weights
 from tests.end_to_end.test_train_weights import OPTIONS
 def listen(event):
@@ -71,23 +78,40 @@ def test_a_training_is_killed_and_gone_on_with(settings: Settings, tmp_path: Pat
     (said,) = [text for text in told if text.startswith("Iteration 1")]
     assert f"{sum(timed)} schedules of 5 programs" in said
     lineage = read_lineage(result.weights, weights_sha256(read_weights(result.weights)))
-    assert lineage is not None and lineage.profile == "host" and lineage.training.rounds == 1
+    assert lineage is not None and lineage.profile == "host" and lineage.training.rounds == int(result.are_better)
     name = settings.config_folder / "weights" / "host.weights"
-    assert name.is_file() is result.are_better is (result.kept_as == "host")
+    is_kept = result.are_better or result.nest_prior is not None
+    assert name.is_file() is is_kept is (result.kept_as == "host")
 
 
 @pytest.mark.slow
-def test_the_next_iteration_draws_other_programs_with_the_weights_of_before(settings: Settings, tmp_path: Path) -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed")
+def test_on_a_farm_the_next_iteration_draws_other_programs_with_the_weights_of_before(
+    settings: Settings, cache: ContentCache, tmp_path: Path
+) -> None:
+    agent_for("x86_64", cache)
     folder, stop = tmp_path / "training", StopSignal()
-    options = {**OPTIONS, "programs": 1}
 
     def listen(event: object) -> None:
         if getattr(event, "kind", "") == "batch_done" and (folder / "iteration_001.weights").exists():
             stop.set()
 
-    result = train_weights(options=options, folder=folder, budget_s=3600.0, listen=listen, stop=stop, settings=settings)
+    with (
+        ssh_board(tmp_path / "board", "board") as board,
+        loopback_farm(tmp_path / "farm", settings) as farm,
+    ):
+        lab = LoopbackLab(tmp_path, [board], settings)
+        lab.inventory.write_text(lab.inventory.read_text() + "emulated = true\n")
+        farm.start_worker("trainer", lab.settings, lab.inventory, 1)
+        place = {"target": "x86-64", "scheduler": farm.url, "farm_certificates": farm.user_folder}
+        options = {**place, "size": "64x48", "programs": 1, "batch_size": 8}
+        result = train_weights(
+            options=options, folder=folder, budget_s=3600.0, listen=listen, stop=stop, settings=settings
+        )
     assert result.iterations == 1 and result.was_interrupted
     runs = [read_recorded_run(folder / f"iteration_00{number}") for number in (1, 2)]
     assert [task.parameters["seed"] for run in runs for task in run.record.spec.tasks] == ["0", "1"]
+    assert {sample.device for run in runs for sample in run.samples} == {"board"}
     learnt = weights_sha256(read_weights(folder / "iteration_001.weights"))
     assert runs[1].record.made_with.start_weights_sha256 == learnt != runs[0].record.made_with.start_weights_sha256

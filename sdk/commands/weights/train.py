@@ -73,7 +73,7 @@ def train(
         _print(result)
     if result.was_interrupted:
         raise typer.Exit(_INTERRUPTED)
-    if not result.are_better:
+    if not (result.are_better or result.nest_prior):
         raise typer.Exit(1)
 
 
@@ -133,12 +133,17 @@ def _print(result: TrainedWeights) -> None:
             table.add_row(title, share_text(found[0]), share_text(found[1]))
     console.print(table)
     console.print(f"weights: {shown_path(result.weights)}")
+    console.print(_kept_text(result))
+
+
+def _kept_text(result: TrainedWeights) -> str:
+    if result.are_better:
+        return f"They are kept as {result.kept_as}: searches for it start from them." if result.kept_as else ""
+    known = result.scores.after.pairwise_accuracy is not None
+    why = "They are no better than Halide's" if known else "There is too little to judge them by"
     if result.kept_as:
-        console.print(f"They are kept as {result.kept_as}: searches for it start from them.")
-    elif not result.are_better:
-        known = scores.after.pairwise_accuracy is not None
-        why = "They are no better than Halide's" if known else "There is too little to judge them by"
-        console.print(f"{why}, so Halide's stay. Give the command again to learn from more.")
+        return f"{why}, so Halide's stay. What was learnt of loop nests is kept as {result.kept_as}."
+    return f"{why}, so Halide's stay. Give the command again to learn from more."
 
 
 def _shares(scores: RankingScores) -> tuple[str, str]:

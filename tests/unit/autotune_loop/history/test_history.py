@@ -52,8 +52,24 @@ def test_places_have_turns_and_this_one_the_first(history: History) -> None:
             known(0.4, halide_target="x86-64-linux"),
         ]
     )
-    assert times_ms(history) == [5.0, 0.1, 0.3, 6.0, 0.2, 7.0]
-    assert times_ms(history, place=("arm-64-linux", "other", "wall")) == [0.1, 5.0, 0.3, 0.2, 6.0, 7.0]
+    assert times_ms(history) == [5.0, 0.1, 0.3, 6.0, 0.2, 7.0, 0.4]
+    assert times_ms(history, place=("arm-64-linux", "other", "wall")) == [0.1, 5.0, 0.3, 0.2, 6.0, 7.0, 0.4]
+
+
+def test_what_was_found_for_other_processors_comes_last(history: History) -> None:
+    """A schedule of the laptop is a start for the board, if there is no better one; a DSP's is none."""
+    larger = {"as_timed": "0" * 64}
+    history.add(
+        [
+            known(5.0, **larger),
+            known(1.0, halide_target="x86-64-linux-avx2"),
+            known(2.0, halide_target="riscv-64-linux", **larger),
+            known(3.0, halide_target="hexagon-32-noos-hvx"),
+        ]
+    )
+    assert times_ms(history) == [5.0, 1.0, 2.0]
+    assert times_ms(history, place=("x86-64-linux-avx2", "laptop", "wall")) in ([1.0, 2.0, 5.0], [1.0, 5.0, 2.0])
+    assert times_ms(history, place=("hexagon-32-noos-hvx", "phone", "cycles")) == [3.0]
 
 
 def test_what_was_timed_otherwise_comes_last(history: History) -> None:

@@ -75,6 +75,18 @@ def test_a_budget_without_time_says_how_to_go_on(own_folder: Path, capsys: pytes
     assert code == 1 and "has not come to the end of its first iteration. Give the same command again" in told
 
 
+def test_what_is_learnt_of_loop_nests_is_kept_where_halides_weights_stay(
+    own_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = Scores(HALIDES, HALIDES, (0.5, 1.3), (0.62, 1.1))
+    counts, nests = Counts(20, 480, 4, 96), own_folder / "x86-64.nests.npz"
+    result = TrainedWeights(own_folder, own_folder / "w.weights", 3, counts, scores, False, "x86-64", nests)
+    monkeypatch.setattr("halide_autotune.sdk.api.train_weights.train_weights", lambda **given: result)
+    code, shown, _ = run(capsys)
+    assert code == 0
+    assert "no better than Halide's, so Halide's stay. What was learnt of loop nests is kept as x86-64." in shown
+
+
 @pytest.mark.parametrize("better", [True, False])
 def test_the_scores_are_shown_beside_halides(
     better: bool, own_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
