@@ -190,3 +190,50 @@ def test_where_the_generator_does_not_end_there_is_no_nest(lower: Lower) -> None
     found = lower([ROWS], time_s=0.01)
     assert isinstance(found, GeneratorFailure)
     assert found.reason is GeneratorFailureReason.TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    ("target", "vector_bytes"),
+    [
+        ("arm-64-linux-no_runtime", 16),
+        ("arm-32-linux-no_runtime", 16),
+        ("riscv-64-linux-rvv-vector_bits_128-no_runtime", 16),
+        ("hexagon-32-noos-hvx-hvx_v66-no_runtime", 128),
+    ],
+)
+def test_every_processor_has_the_same_loops_in_vectors_of_its_own(lower: Lower, target: str, vector_bytes: int) -> None:
+    (here,), (there,) = lower([ROWS]), lower([ROWS], target=target)  # type: ignore[misc]
+    assert isinstance(here, LoopNest) and isinstance(there, LoopNest)
+    assert there.vector_bytes == vector_bytes
+
+    def loops(loop: Loop) -> list[tuple[str, str, float | None]]:
+        return [(loop.name, loop.kind, loop.extent), *(each for inside in loop.loops for each in loops(inside))]
+
+    assert loops(there.root) == loops(here.root)
+
+
+def test_the_loops_of_a_card_are_blocks_and_threads(lower: Lower) -> None:
+    tiled = schedule(
+        output=[
+            ["split", "x", "xo", "xi", 32],
+            ["split", "y", "yo", "yi", 8],
+            ["reorder", ["xi", "yi", "xo", "yo", "c"]],
+            ["gpu_blocks", "xo"],
+            ["gpu_blocks", "yo"],
+            ["gpu_threads", "xi"],
+            ["gpu_threads", "yi"],
+        ],
+        columns=[["compute_at", "output", "xo"]],
+    )
+    (nest,) = lower([tiled], target=f"{TARGET}-cuda-cuda_capability_70")  # type: ignore[misc]
+    assert isinstance(nest, LoopNest), nest
+    kinds: dict[str, float] = {}
+
+    def walk(loop: Loop) -> None:
+        kinds[loop.kind] = kinds.get(loop.kind, 1.0) * (loop.extent or 1.0)
+        for inside in loop.loops:
+            walk(inside)
+
+    walk(nest.root)
+    assert kinds["gpu_block"] == (WIDTH // 32) * (HEIGHT // 8)
+    assert kinds["gpu_thread"] >= 32 * 8
