@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from halide_autotune.sdk.commands import config, history, schedule, targets
+from halide_autotune.sdk.commands import config, history, network, schedule, targets
 from halide_autotune.sdk.commands.autotune.autotune import autotune
 from halide_autotune.sdk.commands.bench import bench
 from halide_autotune.sdk.commands.build import build
@@ -53,7 +53,17 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     doctor,
     cmake_dir,
 )
-_GROUPS = (schedule.group, targets.group, devices.group, farm.group, weights.group, history.group, config.group)
+_GROUPS = (
+    schedule.group,
+    targets.group,
+    devices.group,
+    farm.group,
+    weights.group,
+    history.group,
+    network.group,
+    config.group,
+)
+
 
 _DONE = 0
 _FAILED = 1

@@ -63,13 +63,15 @@ from halide_autotune.sdk.api.compare import compare as compare
 from halide_autotune.sdk.api.compare import load_run as load_run
 from halide_autotune.sdk.api.explain import explain as explain
 from halide_autotune.sdk.api.explain import explain_run as explain_run
+from halide_autotune.sdk.api.network import NetworkTasks as NetworkTasks
+from halide_autotune.sdk.api.network import network_tasks as network_tasks
 from halide_autotune.sdk.api.report import report as report
-from halide_autotune.sdk.api.retrain import retrain as retrain
 from halide_autotune.sdk.api.schedule import own_schedule as own_schedule
 from halide_autotune.sdk.api.schedule import shown_schedule as shown_schedule
 from halide_autotune.sdk.api.ship import check_shipped as check_shipped
 from halide_autotune.sdk.api.ship import ship as ship
-from halide_autotune.sdk.api.train_weights import train_weights as train_weights
+from halide_autotune.sdk.api.weights.retrain import retrain as retrain
+from halide_autotune.sdk.api.weights.train_weights import train_weights as train_weights
 from halide_autotune.sdk.options.check_options import CheckOptions as CheckOptions
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec as GeneratorSpec
 from halide_autotune.targets.build.artifacts import Artifacts as Artifacts
@@ -78,6 +80,7 @@ from halide_autotune.targets.errors import DeviceError as DeviceError
 from halide_autotune.targets.errors import EmulatorError as EmulatorError
 from halide_autotune.targets.errors import GeneratorError as GeneratorError
 from halide_autotune.targets.errors import HistoryError as HistoryError
+from halide_autotune.targets.errors import NetworkError as NetworkError
 from halide_autotune.targets.errors import ProfileError as ProfileError
 from halide_autotune.targets.errors import RunFolderError as RunFolderError
 from halide_autotune.targets.errors import SdkError as SdkError

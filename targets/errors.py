@@ -76,6 +76,10 @@ class BudgetError(SdkError):
     """A run's budget was over before its first schedule was timed; the run can be continued with a longer one."""
 
 
+class NetworkError(SdkError):
+    """A neural network cannot be read."""
+
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 

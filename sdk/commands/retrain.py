@@ -45,7 +45,7 @@ def retrain(
     """
     from halide_autotune.autotune_loop.cost_model.training_report import report_fields
     from halide_autotune.autotune_loop.events import Event, Notice
-    from halide_autotune.sdk.api.retrain import retrain as train_from_runs
+    from halide_autotune.sdk.api.weights.retrain import retrain as train_from_runs
 
     if output.suffix != ".weights":
         raise UsageError(f"{output}: the name must end in .weights, or Halide does not read it.")

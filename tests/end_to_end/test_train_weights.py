@@ -14,7 +14,7 @@ import pytest
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.training.programs import is_judged_by
 from halide_autotune.devices.agent.program import agent_for
-from halide_autotune.sdk.api.train_weights import train_weights
+from halide_autotune.sdk.api.weights.train_weights import train_weights
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.process.stop_signal import StopSignal
@@ -32,7 +32,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from halide_autotune.devices.agent.program import agent_for
-from halide_autotune.sdk.api.train_weights import train_weights
+from halide_autotune.sdk.api.weights.train_weights import train_weights
 from tests.end_to_end.test_train_weights import OPTIONS
 def listen(event):
     if event.kind == "sample_measured":

@@ -56,7 +56,7 @@ def train(
     """
     budget_s, values = parse_duration_s(budget), _asked(typed, folder)
     # Imported here: it takes long, and a wrong option need not wait for it.
-    from halide_autotune.sdk.api.train_weights import train_weights
+    from halide_autotune.sdk.api.weights.train_weights import train_weights
 
     stop = StopSignal()
     with (

@@ -203,7 +203,7 @@ def evaluate(
 
     Example: sdk weights evaluate x86-64 --on tuned/blur-x86-64-1
     """
-    from halide_autotune.sdk.api.retrain import evaluate_weights
+    from halide_autotune.sdk.api.weights.retrain import evaluate_weights
 
     with show_progress("reading samples", quiet=as_json) as progress:
         scores = evaluate_weights(weights, runs, parallelism=parallelism, progress=progress)

@@ -244,8 +244,8 @@ def test_a_guessed_number_of_cores_is_told(
         assert len(samples) == 19
         return TrainingReport(TrainingOutcome.TOO_FEW_SAMPLES, "too few", None, (), None, None, "", 0, 0, 0, 0.0)
 
-    monkeypatch.setattr("halide_autotune.sdk.api.retrain.train", train)
-    monkeypatch.setattr("halide_autotune.sdk.api.retrain.export_variables", lambda variables: None)
+    monkeypatch.setattr("halide_autotune.sdk.api.weights.retrain.train", train)
+    monkeypatch.setattr("halide_autotune.sdk.api.weights.retrain.export_variables", lambda variables: None)
     folder = Path(shutil.copytree(recorded_run, tmp_path / "run"))
     (folder / "run.toml").unlink()
     (torn := next(folder.rglob("*.sample"))).write_bytes(b"short")

@@ -81,7 +81,7 @@ def test_what_is_learnt_of_loop_nests_is_kept_where_halides_weights_stay(
     scores = Scores(HALIDES, HALIDES, (0.5, 1.3), (0.62, 1.1))
     counts, nests = Counts(20, 480, 4, 96), own_folder / "x86-64.nests.npz"
     result = TrainedWeights(own_folder, own_folder / "w.weights", 3, counts, scores, False, "x86-64", nests)
-    monkeypatch.setattr("halide_autotune.sdk.api.train_weights.train_weights", lambda **given: result)
+    monkeypatch.setattr("halide_autotune.sdk.api.weights.train_weights.train_weights", lambda **given: result)
     code, shown, _ = run(capsys)
     assert code == 0
     assert "no better than Halide's, so Halide's stay. What was learnt of loop nests is kept as x86-64." in shown
@@ -96,7 +96,7 @@ def test_the_scores_are_shown_beside_halides(
     result = TrainedWeights(
         own_folder, own_folder / "x86-64.weights", 3, Counts(20, 480, 4, 96), scores, better, "x86-64" if better else ""
     )
-    monkeypatch.setattr("halide_autotune.sdk.api.train_weights.train_weights", lambda **given: result)
+    monkeypatch.setattr("halide_autotune.sdk.api.weights.train_weights.train_weights", lambda **given: result)
     code, shown, _ = run(capsys)
     assert code == (0 if better else 1)
     assert ("480 schedules of 20 random programs in 3 iterations" in shown and "71 %" in shown) or not better

@@ -1,0 +1,103 @@
+"""Models by the names that users give: a `.keras` file, an application of Keras, or a ready set of operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from halide_autotune.autotune_loop.network.operators import Activation, Network, Operator, OperatorKind, Tensor
+from halide_autotune.autotune_loop.network.read_keras import read_keras
+from halide_autotune.targets.errors import NetworkError
+from halide_autotune.targets.values.checks import nearest_hint
+
+_APPLICATION = re.compile(r"[A-Z][A-Za-z0-9]+")
+# Of ResNet-18, as AutoTVM counts them (Chen et al. 2018, table 2 of the appendix): rows and columns, channels in and
+# out, kernel, stride.
+_RESNET18 = (
+    (224, 3, 64, 7, 2),
+    (56, 64, 64, 3, 1),
+    (56, 64, 64, 1, 1),
+    (56, 64, 128, 3, 2),
+    (56, 64, 128, 1, 2),
+    (28, 128, 128, 3, 1),
+    (28, 128, 256, 3, 2),
+    (28, 128, 256, 1, 2),
+    (14, 256, 256, 3, 1),
+    (14, 256, 512, 3, 2),
+    (14, 256, 512, 1, 2),
+    (7, 512, 512, 3, 1),
+)
+
+
+def read_model(text: str) -> Network:
+    """The network of a model.
+
+    Args:
+        text: the path of a `.keras` file; the name of a class of `keras.applications`, such as MobileNetV2, which gets
+            random weights, since nothing is downloaded; or `resnet18-convolutions`.
+
+    Raises:
+        NetworkError: there is no such model, or it cannot be read.
+    """
+    if text in _SETS:
+        return _SETS[text]()
+    if text.endswith(".keras"):
+        return read_keras(_load(Path(text)))
+    if Path(text).suffix or not _APPLICATION.fullmatch(text):
+        raise NetworkError(
+            f"{text} is no model that can be read.",
+            next_step="Give a .keras file, an application of Keras such as MobileNetV2, or one of: "
+            f"{', '.join(_SETS)}.",
+        )
+    return read_keras(_application(text))
+
+
+def _load(path: Path) -> Any:
+    import keras
+
+    if not path.is_file():
+        raise NetworkError(f"There is no model {path}.", next_step="Check the path.")
+    try:
+        # Nothing in the file is executed.
+        return keras.models.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:  # whatever Keras makes of a stranger's file
+        reason = " ".join(str(error).split())[:300]
+        raise NetworkError(f"{path} cannot be read as a Keras model: {reason}") from error
+
+
+def _application(name: str) -> Any:
+    import keras
+
+    known = [each for each in dir(keras.applications) if _APPLICATION.fullmatch(each)]
+    if name not in known:
+        raise NetworkError(
+            f"Keras has no application {name!r}{nearest_hint(name, known)}.",
+            next_step="`keras.applications` lists them.",
+        )
+    return getattr(keras.applications, name)(weights=None)
+
+
+def _resnet18_convolutions() -> Network:
+    """C1 to C12, each with a bias and ReLU."""
+    operators, inputs, outputs = [], [], []
+    for number, (size, channels_in, channels_out, kernel, stride) in enumerate(_RESNET18, 1):
+        source = Tensor(f"c{number}_in", (size, size, channels_in))
+        made = Tensor(f"c{number}_out", (size // stride, size // stride, channels_out))
+        # As PyTorch and MXNet pad it: as many before as after, so that the last one is not read where the stride is 2.
+        before = kernel // 2
+        total = (made.shape[0] - 1) * stride + kernel - size
+        settings = {"groups": 1, "has_bias": 1}
+        for axis in ("rows", "columns"):
+            settings.update({f"kernel_{axis}": kernel, f"stride_{axis}": stride, f"dilation_{axis}": 1})
+            settings.update({f"pad_{axis}_before": before, f"pad_{axis}_after": max(0, total - before)})
+        operators.append(
+            Operator(OperatorKind.CONVOLUTION, (f"C{number}",), (source,), made, settings, Activation.RELU)
+        )
+        inputs.append(source)
+        outputs.append(made)
+    return Network("resnet18-convolutions", tuple(inputs), tuple(outputs), tuple(operators))
+
+
+_SETS: Mapping[str, Callable[[], Network]] = {"resnet18-convolutions": _resnet18_convolutions}

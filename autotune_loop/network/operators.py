@@ -1,0 +1,103 @@
+"""A network as its operators: what each computes, from which tensors, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+# Without the batch: rows, columns and channels of a picture; a vector has one number.
+Shape = tuple[int, ...]
+
+
+class OperatorKind(StrEnum):
+    """What an operator computes."""
+
+    CONVOLUTION = "convolution"
+    DEPTHWISE_CONVOLUTION = "depthwise_convolution"
+    DENSE = "dense"
+    POOL = "pool"
+    GLOBAL_POOL = "global_pool"
+    ADD = "add"
+    MULTIPLY = "multiply"
+    ACTIVATION = "activation"
+    SCALE = "scale"
+    SOFTMAX = "softmax"
+    CONCATENATE = "concatenate"
+    PAD = "pad"
+    # The same numbers in the same order.
+    RESHAPE = "reshape"
+
+
+# They sum up products with weights.
+REDUCTIONS = (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION, OperatorKind.DENSE)
+
+
+class Activation(StrEnum):
+    """What is done to each number that an operator has computed."""
+
+    NONE = "none"
+    RELU = "relu"
+    RELU6 = "relu6"
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+    SILU = "silu"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What operators pass on.
+
+    Attributes:
+        name: unique in the network.
+    """
+
+    name: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator.
+
+    Attributes:
+        places: the names of the model's layers that it stands for, the first one first.
+        inputs: at least one; a convolution's second one is added to what it computes.
+        settings: what its generator is given beside the shapes, such as stride_rows.
+        activation: what follows in it.
+    """
+
+    kind: OperatorKind
+    places: tuple[str, ...]
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    settings: Mapping[str, int] = field(default_factory=dict)
+    activation: Activation = Activation.NONE
+
+
+@dataclass(frozen=True)
+class UnsupportedLayer:
+    """A layer that there is no operator for.
+
+    Attributes:
+        reason: why, in a phrase.
+    """
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network.
+
+    Attributes:
+        operators: in an order in which they can run.
+        unsupported: what is missing among them; empty in a network that can be built.
+    """
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    unsupported: tuple[UnsupportedLayer, ...] = ()

@@ -1,0 +1,313 @@
+"""From a Keras model to a network of operators: layers become operators, and what follows in place is fused into them.
+
+Batch normalisation is folded into the weights of the convolution before it, an addition and an activation that nothing
+else needs are done in it. Imports Keras when it is called.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from halide_autotune.autotune_loop.network.operators import (
+    REDUCTIONS,
+    Activation,
+    Network,
+    Operator,
+    OperatorKind,
+    Shape,
+    Tensor,
+    UnsupportedLayer,
+)
+
+_ACTIVATIONS: Mapping[str, Activation] = {
+    "linear": Activation.NONE,
+    "relu": Activation.RELU,
+    "relu6": Activation.RELU6,
+    "sigmoid": Activation.SIGMOID,
+    "tanh": Activation.TANH,
+    "silu": Activation.SILU,
+    "swish": Activation.SILU,
+}
+# What follows can be done where their result is made.
+_TAKES_ACTIVATION = (*REDUCTIONS, OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SCALE)
+# Only for training: what comes in goes out.
+_PASSES = ("Dropout", "SpatialDropout2D", "GaussianNoise", "GaussianDropout", "ActivityRegularization", "Identity")
+
+
+class _Unsupported(Exception):
+    """A layer cannot be an operator; the message is a phrase that says why."""
+
+
+@dataclass
+class _Reading:
+    """A network as far as it is read: names of Keras's tensors → ours, and the operators in order."""
+
+    tensors: dict[int, Tensor] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    unsupported: list[UnsupportedLayer] = field(default_factory=list)
+
+
+def read_keras(model: Any) -> Network:
+    """The network that a built Keras model computes for one picture or vector.
+
+    Args:
+        model: a functional or sequential `keras.Model`; of another kind it is unsupported as a whole.
+    """
+    reading = _Reading()
+    name = str(model.name)
+    # A sequential model has a functional one inside.
+    model = getattr(model, "_functional", None) or model
+    if not hasattr(model, "operations"):
+        whole = UnsupportedLayer(name, f"a {type(model).__name__} that is neither functional nor sequential")
+        return Network(name, (), (), (), (whole,))
+    _read(model, reading)
+    outputs = tuple(_tensor(reading, each) for each in model.outputs)
+    inputs = tuple(_tensor(reading, each) for each in model.inputs)
+    operators = _fused(reading.operators, {each.name for each in outputs})
+    return Network(name, inputs, outputs, tuple(operators), tuple(reading.unsupported))
+
+
+def _read(model: Any, reading: _Reading) -> None:
+    for layer in model.operations:
+        if type(layer).__name__ == "InputLayer":
+            continue
+        for node in layer._inbound_nodes:
+            if not _is_of(node, model):
+                continue
+            inputs = tuple(_tensor(reading, each) for each in node.arguments.keras_tensors)
+            output = _tensor(reading, node.outputs[0])
+            try:
+                reading.operators += _operators(layer, inputs, output)
+            except _Unsupported as error:
+                reading.unsupported.append(UnsupportedLayer(str(layer.name), str(error)))
+
+
+def _is_of(node: Any, model: Any) -> bool:
+    """Whether a call of a layer is one that the model makes: a layer may be in other models, too."""
+    return any(node is each for nodes in model._nodes_by_depth.values() for each in nodes)
+
+
+def _tensor(reading: _Reading, of_keras: Any) -> Tensor:
+    if id(of_keras) not in reading.tensors:
+        shape = tuple(0 if extent is None else int(extent) for extent in of_keras.shape[1:])
+        reading.tensors[id(of_keras)] = Tensor(f"t{len(reading.tensors)}", shape)
+    return reading.tensors[id(of_keras)]
+
+
+def _operators(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> list[Operator]:
+    """A layer as operators: one, or one and what follows of it that no operator does in place."""
+    kind, place = type(layer).__name__, str(layer.name)
+    if any(0 in tensor.shape for tensor in (*inputs, output)):
+        raise _Unsupported(f"{kind} with a shape that is only known when it runs")
+    if kind in _PASSES:
+        return [Operator(OperatorKind.RESHAPE, (place,), inputs, output)]
+    if kind not in _LAYERS:
+        raise _Unsupported(f"there is no operator for {kind}")
+    found, settings = _LAYERS[kind](layer, inputs, output)
+    activation = _activation_of(layer, kind)
+    operator = Operator(found, (place,), inputs, output, settings)
+    if activation is None:
+        between = Tensor(f"{output.name}_before", output.shape)
+        softmax = Operator(OperatorKind.SOFTMAX, (place,), (between,), output)
+        return [replace(operator, output=between), softmax]
+    return [replace(operator, activation=activation)]
+
+
+def _activation_of(layer: Any, kind: str) -> Activation | None:
+    """None for softmax, which needs all numbers at once."""
+    if kind == "ReLU":
+        return _relu_of(layer)
+    function = getattr(layer, "activation", None)
+    if function is None or kind == "Softmax":
+        return Activation.NONE
+    name = str(getattr(function, "__name__", type(function).__name__))
+    if name == "softmax":
+        return None
+    if name not in _ACTIVATIONS:
+        raise _Unsupported(f"{kind} with the activation {name}")
+    return _ACTIVATIONS[name]
+
+
+def _relu_of(layer: Any) -> Activation:
+    most = layer.max_value
+    if layer.negative_slope or layer.threshold or most not in (None, 6):
+        raise _Unsupported(f"ReLU with negative_slope, threshold or a max_value of {most}")
+    return Activation.RELU if most is None else Activation.RELU6
+
+
+Read = tuple[OperatorKind, dict[str, int]]
+
+
+def _window(layer: Any, size: tuple[int, int], source: Shape, output: Shape) -> dict[str, int]:
+    """A window's settings; padding 'same' is that of TensorFlow, the odd one at the end."""
+    strides, dilation = layer.strides, getattr(layer, "dilation_rate", (1, 1))
+    dilation = (dilation, dilation) if isinstance(dilation, int) else dilation
+    settings = {}
+    for axis, name in enumerate(("rows", "columns")):
+        reach = (size[axis] - 1) * dilation[axis] + 1
+        total = max((output[axis] - 1) * strides[axis] + reach - source[axis], 0) if layer.padding == "same" else 0
+        settings.update(
+            {
+                f"kernel_{name}": size[axis],
+                f"stride_{name}": strides[axis],
+                f"dilation_{name}": dilation[axis],
+                f"pad_{name}_before": total // 2,
+                f"pad_{name}_after": total - total // 2,
+            }
+        )
+    return settings
+
+
+def _channels_last(layer: Any) -> None:
+    if getattr(layer, "data_format", "channels_last") != "channels_last":
+        raise _Unsupported(f"{type(layer).__name__} with channels first")
+
+
+def _convolution(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    _channels_last(layer)
+    settings = _window(layer, tuple(layer.kernel_size), inputs[0].shape, output.shape)
+    return OperatorKind.CONVOLUTION, {**settings, "groups": int(layer.groups), "has_bias": int(layer.use_bias)}
+
+
+def _depthwise(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    _channels_last(layer)
+    settings = _window(layer, tuple(layer.kernel_size), inputs[0].shape, output.shape)
+    several = {"multiplier": int(layer.depth_multiplier), "has_bias": int(layer.use_bias)}
+    return OperatorKind.DEPTHWISE_CONVOLUTION, {**settings, **several}
+
+
+def _dense(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    return OperatorKind.DENSE, {"has_bias": int(layer.use_bias)}
+
+
+def _pool(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    _channels_last(layer)
+    settings = _window(layer, tuple(layer.pool_size), inputs[0].shape, output.shape)
+    return OperatorKind.POOL, {**settings, "is_max": int("Max" in type(layer).__name__)}
+
+
+def _global_pool(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    _channels_last(layer)
+    return OperatorKind.GLOBAL_POOL, {"is_max": int("Max" in type(layer).__name__)}
+
+
+def _of_two(kind: OperatorKind) -> Callable[..., Read]:
+    def read(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+        if len(inputs) != 2:
+            raise _Unsupported(f"{type(layer).__name__} of {len(inputs)} tensors")
+        return kind, {}
+
+    return read
+
+
+def _normalization(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    axes = [layer.axis] if isinstance(layer.axis, int) else [*layer.axis]
+    if axes not in ([-1], [len(inputs[0].shape)]):
+        raise _Unsupported(f"{type(layer).__name__} along axis {layer.axis}")
+    return OperatorKind.SCALE, {}
+
+
+def _padding(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    _channels_last(layer)
+    (top, bottom), (left, right) = layer.padding
+    names = ("pad_rows_before", "pad_rows_after", "pad_columns_before", "pad_columns_after")
+    return OperatorKind.PAD, dict(zip(names, (top, bottom, left, right), strict=True))
+
+
+def _concatenation(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    if layer.axis not in (-1, len(output.shape)):
+        raise _Unsupported(f"Concatenate along axis {layer.axis}")
+    return OperatorKind.CONCATENATE, {}
+
+
+def _plain(kind: OperatorKind) -> Callable[..., Read]:
+    return lambda layer, inputs, output: (kind, {})
+
+
+_LAYERS: Mapping[str, Callable[..., Read]] = {
+    "Conv2D": _convolution,
+    "DepthwiseConv2D": _depthwise,
+    "Dense": _dense,
+    "MaxPooling2D": _pool,
+    "AveragePooling2D": _pool,
+    "GlobalMaxPooling2D": _global_pool,
+    "GlobalAveragePooling2D": _global_pool,
+    "BatchNormalization": _normalization,
+    "Normalization": _normalization,
+    "Rescaling": _plain(OperatorKind.SCALE),
+    "ReLU": _plain(OperatorKind.ACTIVATION),
+    "Activation": _plain(OperatorKind.ACTIVATION),
+    "Softmax": _plain(OperatorKind.SOFTMAX),
+    "Add": _of_two(OperatorKind.ADD),
+    "Multiply": _of_two(OperatorKind.MULTIPLY),
+    "Concatenate": _concatenation,
+    "ZeroPadding2D": _padding,
+    "Flatten": _plain(OperatorKind.RESHAPE),
+    "Reshape": _plain(OperatorKind.RESHAPE),
+}
+
+
+def _fused(operators: list[Operator], kept: set[str]) -> list[Operator]:
+    """Do in an operator what follows it alone: scaling, an addition, an activation; in that order. Padding is done in
+    the convolution that it is for.
+
+    Args:
+        kept: names of tensors that must be there in the end.
+    """
+    uses = Counter(tensor.name for operator in operators for tensor in operator.inputs)
+    made: dict[str, int] = {}
+    found: list[Operator] = []
+    for operator in operators:
+        place = _place_of_fusion(operator, found, made, uses, kept)
+        if place is None:
+            made[operator.output.name] = len(found)
+            found.append(operator)
+            continue
+        before = found.pop(place)
+        made = {name: at - (at > place) for name, at in made.items() if at != place}
+        made[operator.output.name] = len(found)
+        found.append(_joined(before, operator))
+    return found
+
+
+def _place_of_fusion(
+    operator: Operator, found: list[Operator], made: Mapping[str, int], uses: Counter[str], kept: set[str]
+) -> int | None:
+    """Where the operator is that can do this one, too; the newest, so that all that is added is made before it."""
+    places = [made[tensor.name] for tensor in operator.inputs if tensor.name in made]
+    for place in sorted(places, reverse=True):
+        before = found[place]
+        is_alone = uses[before.output.name] == 1 and before.output.name not in kept
+        if is_alone and before.activation is Activation.NONE and _can_follow(operator, before):
+            return place
+    return None
+
+
+def _can_follow(operator: Operator, before: Operator) -> bool:
+    if before.kind is OperatorKind.PAD:
+        return operator.kind in (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION)
+    if operator.kind is OperatorKind.SCALE:
+        return before.kind in REDUCTIONS and len(before.inputs) == 1
+    if operator.kind is OperatorKind.ADD:
+        is_alike = all(tensor.shape == before.output.shape for tensor in operator.inputs)
+        return before.kind in REDUCTIONS and len(before.inputs) == 1 and is_alike
+    return operator.kind is OperatorKind.ACTIVATION and before.kind in _TAKES_ACTIVATION
+
+
+def _joined(before: Operator, operator: Operator) -> Operator:
+    places = (*before.places, *operator.places)
+    if before.kind is OperatorKind.PAD:
+        pads = {name: pad + operator.settings[name] for name, pad in before.settings.items()}
+        inputs = (*before.inputs, *operator.inputs[1:])
+        return replace(operator, places=places, inputs=inputs, settings={**operator.settings, **pads})
+    joined = replace(before, places=places, output=operator.output, activation=operator.activation)
+    if operator.kind is OperatorKind.SCALE:
+        # Its factors go into the weights, its offsets into the bias.
+        return replace(joined, settings={**before.settings, "has_bias": 1})
+    if operator.kind is OperatorKind.ADD:
+        (other,) = [tensor for tensor in operator.inputs if tensor.name != before.output.name]
+        return replace(joined, inputs=(*before.inputs, other))
+    return joined

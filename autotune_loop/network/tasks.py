@@ -1,0 +1,102 @@
+"""What is tuned of a network: each operator of each shape once, with how often the network needs it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, Activation, Operator, OperatorKind, Shape
+
+
+@dataclass(frozen=True)
+class NetworkTask:
+    """An operator of one shape.
+
+    Attributes:
+        input_shapes: of each input.
+        settings: names and values, by name.
+        places: where the network needs it: the layers of each.
+        operations: multiplications and additions of one call; 0 where nothing is computed.
+    """
+
+    kind: OperatorKind
+    input_shapes: tuple[Shape, ...]
+    output_shape: Shape
+    settings: tuple[tuple[str, int], ...]
+    activation: Activation
+    places: tuple[tuple[str, ...], ...]
+    operations: int
+
+    @property
+    def count(self) -> int:
+        """How often the network needs it."""
+        return len(self.places)
+
+    @property
+    def title(self) -> str:
+        """'convolution 3x3 of 56x56x64 to 56x56x64, relu'."""
+        known, shapes = dict(self.settings), ["x".join(map(str, shape)) for shape in self.input_shapes]
+        kernel = f" {known['kernel_rows']}x{known['kernel_columns']}" if "kernel_rows" in known else ""
+        stride = f" /{known['stride_rows']}" if known.get("stride_rows", 1) > 1 else ""
+        # What a reduction takes further is added to its result.
+        taken, added = (shapes[:1], shapes[1:]) if self.kind in REDUCTIONS else (shapes, [])
+        after = [f"plus {shape}" for shape in added]
+        after += [] if self.activation is Activation.NONE else [self.activation.value]
+        of = f"{' and '.join(taken)} to {'x'.join(map(str, self.output_shape))}"
+        return ", ".join([f"{self.kind.value}{kernel}{stride} of {of}", *after])
+
+    def to_dict(self) -> dict[str, object]:
+        """A JSON-ready form."""
+        return {
+            "kind": self.kind.value,
+            "input_shapes": [list(shape) for shape in self.input_shapes],
+            "output_shape": list(self.output_shape),
+            "settings": dict(self.settings),
+            "activation": self.activation.value,
+            "count": self.count,
+            "operations": self.operations,
+            "places": [list(place) for place in self.places],
+        }
+
+
+def tasks_of(operators: Iterable[Operator]) -> list[NetworkTask]:
+    """The tasks of a network, those with the most work first; what only gives numbers another shape is none."""
+    found: dict[tuple[object, ...], list[Operator]] = {}
+    for operator in operators:
+        if operator.kind is not OperatorKind.RESHAPE:
+            shapes = tuple(each.shape for each in operator.inputs)
+            settings = tuple(sorted(operator.settings.items()))
+            key = (operator.kind, shapes, operator.output.shape, settings, operator.activation)
+            found.setdefault(key, []).append(operator)
+    tasks = [_task(several) for several in found.values()]
+    return sorted(tasks, key=lambda task: -task.count * task.operations)
+
+
+def _task(several: list[Operator]) -> NetworkTask:
+    first = several[0]
+    return NetworkTask(
+        first.kind,
+        tuple(each.shape for each in first.inputs),
+        first.output.shape,
+        tuple(sorted(first.settings.items())),
+        first.activation,
+        tuple(each.places for each in several),
+        operations_of(first),
+    )
+
+
+def operations_of(operator: Operator) -> int:
+    """Multiplications and additions of one call; those of an activation are not counted."""
+    outputs, settings = math.prod(operator.output.shape), operator.settings
+    window = settings.get("kernel_rows", 1) * settings.get("kernel_columns", 1)
+    if operator.kind is OperatorKind.CONVOLUTION:
+        return 2 * outputs * window * operator.inputs[0].shape[-1] // settings["groups"]
+    if operator.kind is OperatorKind.DENSE:
+        return 2 * outputs * operator.inputs[0].shape[-1]
+    if operator.kind is OperatorKind.DEPTHWISE_CONVOLUTION:
+        return 2 * outputs * window
+    if operator.kind in (OperatorKind.POOL, OperatorKind.GLOBAL_POOL):
+        return math.prod(operator.inputs[0].shape) if operator.kind is OperatorKind.GLOBAL_POOL else outputs * window
+    moved = (OperatorKind.CONCATENATE, OperatorKind.PAD, OperatorKind.RESHAPE)
+    return 0 if operator.kind in moved else outputs

@@ -1,0 +1,132 @@
+"""A Keras model as operators: they compute what the model does, and what no operator can do is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from halide_autotune.autotune_loop.network.operators import Activation, Network, OperatorKind
+from halide_autotune.autotune_loop.network.read_keras import read_keras
+
+pytestmark = pytest.mark.toolchain
+Compute = Callable[[Any, Network, Any], dict[str, Any]]
+
+
+def randomized(model: Any) -> Any:
+    """Weights that are not those of a new layer: a normalization then is one."""
+    source = np.random.default_rng(3)
+    model.set_weights([np.abs(source.normal(0.4, 0.2, each.shape)) + 0.05 for each in model.get_weights()])
+    return model
+
+
+def check_equal(model: Any, network: Network, compute: Compute, shape: tuple[int, ...]) -> None:
+    source = np.random.default_rng(5).normal(size=(2, *shape)).astype(np.float32)
+    tensors = compute(model, network, source)
+    wanted = model(source, training=False)
+    for tensor, each in zip(network.outputs, wanted if isinstance(wanted, list) else [wanted], strict=True):
+        np.testing.assert_allclose(tensors[tensor.name], np.asarray(each), rtol=2e-4, atol=2e-5)
+
+
+def residual(keras: Any) -> Any:
+    """A block as ResNets have it, one as MobileNets do, and a head."""
+    layers = keras.layers
+    source = keras.Input((17, 23, 6))
+    begun = layers.Conv2D(8, 3, strides=2, padding="same", use_bias=False, name="stem")(
+        layers.ZeroPadding2D(1, name="padded")(source)
+    )
+    begun = layers.ReLU(name="stem_relu")(layers.BatchNormalization(name="stem_norm")(begun))
+    inner = layers.Conv2D(8, (3, 1), padding="same", activation="relu", name="inner")(begun)
+    inner = layers.BatchNormalization(name="outer_norm")(layers.Conv2D(8, 1, name="outer")(inner))
+    joined = layers.ReLU(6.0, name="joined_relu")(layers.Add(name="joined")([begun, inner]))
+    deep = layers.DepthwiseConv2D(3, dilation_rate=2, padding="same", depth_multiplier=2, name="deep")(joined)
+    deep = layers.Conv2D(16, 3, groups=4, activation="silu", name="grouped")(layers.Activation("tanh")(deep))
+    pooled = layers.AveragePooling2D(2, padding="same")(layers.MaxPooling2D((3, 2), strides=(2, 1))(deep))
+    gate = layers.Dense(16, activation="sigmoid", name="gate")(layers.GlobalAveragePooling2D()(pooled))
+    gated = layers.Multiply(name="gated")([pooled, layers.Reshape((1, 1, 16))(gate)])
+    several = layers.Concatenate()([gated, pooled])
+    flat = layers.Flatten()(layers.Dropout(0.5)(several))
+    return keras.Model(source, [layers.Dense(5, activation="softmax", name="head")(flat), pooled], name="residual")
+
+
+def test_operators_compute_what_the_model_does(keras: Any, compute: Compute) -> None:
+    model = randomized(residual(keras))
+    network = read_keras(model)
+    assert network.unsupported == ()
+    check_equal(model, network, compute, (17, 23, 6))
+
+
+def test_what_follows_in_place_is_fused(keras: Any) -> None:
+    network = read_keras(residual(keras))
+    by_place = {operator.places[0]: operator for operator in network.operators}
+    assert by_place["padded"].places[1:] == ("stem", "stem_norm", "stem_relu")
+    outer = by_place["outer"]
+    assert outer.places == ("outer", "outer_norm", "joined", "joined_relu") and len(outer.inputs) == 2
+    assert outer.activation is Activation.RELU6 and outer.settings["has_bias"] == 1
+    assert by_place["deep"].activation is Activation.TANH
+    kinds = [operator.kind for operator in network.operators]
+    assert kinds.count(OperatorKind.SOFTMAX) == 1 and OperatorKind.ACTIVATION not in kinds
+    assert OperatorKind.SCALE not in kinds and OperatorKind.ADD not in kinds
+
+
+def test_what_others_need_too_is_not_fused(keras: Any, compute: Compute) -> None:
+    layers = keras.layers
+    source = keras.Input((8, 8, 4))
+    made = layers.Conv2D(4, 3, padding="same", name="made")(source)
+    active = layers.ReLU(name="active")(made)
+    model = randomized(keras.Model(source, [layers.Add()([made, active]), layers.MaxPooling2D(2)(active)]))
+    network = read_keras(model)
+    assert [operator.kind.value for operator in network.operators] == ["convolution", "activation", "add", "pool"]
+    check_equal(model, network, compute, (8, 8, 4))
+    ended = keras.Model(source, [made, active])
+    assert len(read_keras(ended).operators) == 2, "the model gives what is before the activation, too"
+
+
+def test_a_layer_that_is_used_twice_is_two_operators(keras: Any, compute: Compute) -> None:
+    shared = keras.layers.Conv2D(4, 3, padding="same", activation="relu", name="shared")
+    source = keras.Input((8, 8, 4))
+    model = randomized(keras.Model(source, shared(shared(source))))
+    network = read_keras(model)
+    assert [operator.places for operator in network.operators] == [("shared",), ("shared",)]
+    check_equal(model, network, compute, (8, 8, 4))
+    other = keras.Model(source, shared(source))
+    assert len(read_keras(other).operators) == 1, "the other model's calls are not this one's"
+
+
+def test_a_sequential_model_is_read(keras: Any, compute: Compute) -> None:
+    layers = keras.layers
+    model = randomized(keras.Sequential([keras.Input((9,)), layers.Dense(7, activation="tanh"), layers.Dense(3)]))
+    network = read_keras(model)
+    assert [operator.activation.value for operator in network.operators] == ["tanh", "none"]
+    check_equal(model, network, compute, (9,))
+
+
+def test_what_cannot_be_an_operator_is_named_with_its_place(keras: Any) -> None:
+    layers = keras.layers
+    source = keras.Input((8, 8, 4))
+    value = layers.Conv2DTranspose(4, 3, name="up")(source)
+    value = layers.Conv2D(4, 3, activation="gelu", name="gelu")(value)
+    value = layers.Add(name="three")([value, value, value])
+    value = layers.Concatenate(axis=1, name="rows")([value, value])
+    value = layers.BatchNormalization(axis=1, name="norm")(value)
+    value = layers.ReLU(negative_slope=0.1, name="leaky")(value)
+    found = {each.place: each.reason for each in read_keras(keras.Model(source, value)).unsupported}
+    assert found == {
+        "up": "there is no operator for Conv2DTranspose",
+        "gelu": "Conv2D with the activation gelu",
+        "three": "Add of 3 tensors",
+        "rows": "Concatenate along axis 1",
+        "norm": "BatchNormalization along axis 1",
+        "leaky": "ReLU with negative_slope, threshold or a max_value of None",
+    }
+    anywhere = keras.Input((None, None, 3))
+    (layer,) = read_keras(keras.Model(anywhere, layers.Conv2D(4, 3, name="free")(anywhere))).unsupported
+    assert layer.reason == "Conv2D with a shape that is only known when it runs"
+
+    class Own(keras.Model):
+        """Its layers are known when it runs."""
+
+    (whole,) = read_keras(Own(name="own")).unsupported
+    assert whole.place == "own" and "neither functional nor sequential" in whole.reason
