@@ -17,7 +17,7 @@ from halide_autotune.autotune_loop.network import generators
 from halide_autotune.autotune_loop.network.operators import Activation
 
 pytestmark = pytest.mark.toolchain
-FOLDER = Path(generators.__file__).parent
+Picture = Any
 ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
     Activation.NONE: lambda value: value,
     Activation.RELU: lambda value: np.maximum(value, 0),
@@ -26,18 +26,57 @@ ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
     Activation.TANH: np.tanh,
     Activation.SILU: lambda value: value / (1 + np.exp(-value)),
 }
-SMALL = {"rows": 11, "columns": 9, "channels_in": 8, "channels_out": 12}
+SMALL = {"rows": 11, "columns": 9, "channels_in": 8}
+PLAIN = {"has_bias": True, "adds": False, "activation": "none"}
 SAME = {f"pad_{axis}_{end}": 1 for axis in ("rows", "columns") for end in ("before", "after")}
 
 
 @functools.cache
-def generator(name: str) -> ModuleType:
-    """The module of a generator, as Halide's process runs it."""
-    spec = importlib.util.spec_from_file_location(f"generator_{name}", FOLDER / f"{name}.py")
+def float_operators() -> ModuleType:
+    """The generators, as Halide's process runs them; a name can be registered once in a process."""
+    file = Path(generators.__file__).parent / "float_operators.py"
+    spec = importlib.util.spec_from_file_location("float_operators", file)
     assert spec is not None and spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def computed(name: str, settings: dict[str, Any], inputs: list[Picture], shape: tuple[int, ...]) -> Picture:
+    """What a generator computes, with every Func at root."""
+    import halide as hl
+
+    with hl.GeneratorContext(hl.get_host_target()):
+        made = getattr(float_operators(), name).call(*map(hl.Buffer, inputs), generator_params=settings)
+        return np.asarray(made.realize([*reversed(shape)]))
+
+
+def drawn(*shape: int, seed: int = 1) -> Picture:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def padded(picture: Picture, settings: dict[str, Any], outside: float = 0.0) -> Picture:
+    pads = [[settings.get(f"pad_{axis}_{end}", 0) for end in ("before", "after")] for axis in ("rows", "columns")]
+    return np.pad(picture, [*pads, [0, 0]], constant_values=outside)[None]
+
+
+def steps(settings: dict[str, Any], what: str) -> list[int]:
+    return [settings.get(f"{what}_rows", 1), settings.get(f"{what}_columns", 1)]
+
+
+def with_the_rest(wanted: Picture, inputs: list[Picture], settings: dict[str, Any]) -> Picture:
+    """What a reduction does to its result; adds the inputs that it takes for that."""
+    if settings["has_bias"]:
+        inputs.append(drawn(wanted.shape[-1], seed=2))
+        wanted = wanted + inputs[-1]
+    if settings["adds"]:
+        inputs.append(drawn(*wanted.shape, seed=3))
+        wanted = wanted + inputs[-1]
+    return ACTIVATIONS[Activation(settings["activation"])](wanted)
+
+
+def check(name: str, settings: dict[str, Any], inputs: list[Picture], wanted: Picture) -> None:
+    np.testing.assert_allclose(computed(name, settings, inputs, wanted.shape), wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -54,43 +93,77 @@ def generator(name: str) -> ModuleType:
     ],
 )
 def test_a_convolution_computes_what_tensorflow_does(settings: dict[str, Any], tensorflow_ready: None) -> None:
-    import halide as hl
     import tensorflow as tf
 
-    known: dict[str, Any] = {
-        "kernel_rows": 3,
-        "kernel_columns": 3,
-        "groups": 1,
-        "has_bias": True,
-        "adds": False,
-        "block": 0,
-    }
-    known |= {"activation": "none", **SMALL, **settings}
-    source = np.random.default_rng(1)
-    picture = source.normal(size=(known["rows"], known["columns"], known["channels_in"])).astype(np.float32)
-    each_in = known["channels_in"] // known["groups"]
-    shape = (known["kernel_rows"], known["kernel_columns"], each_in, known["channels_out"])
-    weights = source.normal(size=shape).astype(np.float32)
-    pads = [[known.get(f"pad_{axis}_{end}", 0) for end in ("before", "after")] for axis in ("rows", "columns")]
-    strides = [known.get("stride_rows", 1), known.get("stride_columns", 1)]
-    dilations = [known.get("dilation_rows", 1), known.get("dilation_columns", 1)]
-    padded = tf.pad(picture[None], [[0, 0], *pads, [0, 0]])
-    parts = zip(tf.split(padded, known["groups"], -1), tf.split(weights, known["groups"], -1), strict=True)
+    known: dict[str, Any] = {"kernel_rows": 3, "kernel_columns": 3, "groups": 1, "block": 0, "channels_out": 12}
+    known |= {**PLAIN, **SMALL, **settings}
+    picture, groups = drawn(known["rows"], known["columns"], known["channels_in"]), known["groups"]
+    shape = (known["kernel_rows"], known["kernel_columns"], known["channels_in"] // groups, known["channels_out"])
+    weights = drawn(*shape, seed=4)
+    parts = zip(tf.split(padded(picture, known), groups, -1), tf.split(weights, groups, -1), strict=True)
+    strides, dilations = steps(known, "stride"), steps(known, "dilation")
     found = [tf.nn.conv2d(part, kernel, strides, "VALID", dilations=dilations) for part, kernel in parts]
-    wanted = np.asarray(tf.concat(found, -1))[0]
-    block = known["block"]
     packed = weights
-    if block:  # channels out of a block side by side
+    if block := known["block"]:  # channels out of a block side by side
         packed = np.moveaxis(weights.reshape(*shape[:3], shape[3] // block, block), 3, 0)
     inputs = [picture, np.ascontiguousarray(packed)]
-    if known["has_bias"]:
-        inputs.append(source.normal(size=shape[3]).astype(np.float32))
-        wanted = wanted + inputs[-1]
-    if known["adds"]:
-        inputs.append(source.normal(size=wanted.shape).astype(np.float32))
-        wanted = wanted + inputs[-1]
-    wanted = ACTIVATIONS[Activation(known["activation"])](wanted)
-    with hl.GeneratorContext(hl.get_host_target()):
-        made = generator("convolution").Convolution.call(*map(hl.Buffer, inputs), generator_params=known)
-        output = np.asarray(made.realize([*reversed(wanted.shape)]))
-    np.testing.assert_allclose(output, wanted, rtol=1e-4, atol=1e-4)
+    wanted = with_the_rest(np.asarray(tf.concat(found, -1))[0], inputs, known)
+    check("Convolution", known, inputs, wanted)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {**SAME, "multiplier": 2, "activation": "relu6"},
+        {**SAME, "stride_rows": 2, "stride_columns": 2, "adds": True, "has_bias": False},
+        {"dilation_rows": 2, "dilation_columns": 2},
+    ],
+)
+def test_a_depthwise_convolution_computes_what_tensorflow_does(
+    settings: dict[str, Any], tensorflow_ready: None
+) -> None:
+    import tensorflow as tf
+
+    known: dict[str, Any] = {"kernel_rows": 3, "kernel_columns": 3, "multiplier": 1, **PLAIN, **SMALL, **settings}
+    picture = drawn(known["rows"], known["columns"], known["channels_in"])
+    weights = drawn(3, 3, known["channels_in"], known["multiplier"], seed=4)
+    strides, dilations = [1, *steps(known, "stride"), 1], steps(known, "dilation")
+    found = tf.nn.depthwise_conv2d(padded(picture, known), weights, strides, "VALID", dilations=dilations)
+    inputs = [picture, weights.reshape(3, 3, -1)]
+    check("DepthwiseConvolution", known, inputs, with_the_rest(np.asarray(found)[0], inputs, known))
+
+
+@pytest.mark.parametrize("settings", [{}, {"has_bias": False, "adds": True, "activation": "sigmoid"}])
+def test_a_dense_layer_computes_a_product(settings: dict[str, Any]) -> None:
+    known: dict[str, Any] = {**PLAIN, "channels_in": 20, "channels_out": 7, **settings}
+    source, weights = drawn(20), drawn(20, 7, seed=4)
+    inputs = [source, weights]
+    check("Dense", known, inputs, with_the_rest(source @ weights, inputs, known))
+
+
+@pytest.mark.parametrize("is_max", [True, False])
+@pytest.mark.parametrize("settings", [{}, {**SAME, "kernel_rows": 3, "kernel_columns": 3, "stride_columns": 1}])
+def test_a_pool_computes_what_tensorflow_does(settings: dict[str, Any], is_max: bool, tensorflow_ready: None) -> None:
+    import tensorflow as tf
+
+    known = {"kernel_rows": 2, "kernel_columns": 2, "stride_rows": 2, "stride_columns": 2, **SMALL, **settings}
+    known["is_max"] = is_max
+    picture = drawn(known["rows"], known["columns"], known["channels_in"])
+    window, strides = [known["kernel_rows"], known["kernel_columns"]], steps(known, "stride")
+    if is_max:
+        found = tf.nn.max_pool2d(padded(picture, known, -np.inf), window, strides, "VALID")
+    else:  # what is outside does not count
+        sums = tf.nn.avg_pool2d(padded(picture, known), window, strides, "VALID")
+        found = sums / tf.nn.avg_pool2d(padded(np.ones_like(picture), known), window, strides, "VALID")
+    check("Pool", known, [picture], np.asarray(found)[0])
+
+
+def test_pools_of_whole_pictures_and_softmax() -> None:
+    picture = drawn(5, 6, 8)
+    shape = {"rows": 5, "columns": 6, "channels_in": 8}
+    check("GlobalPool", {**shape, "is_max": False}, [picture], picture.mean(axis=(0, 1)))
+    check("GlobalPool", {**shape, "is_max": True}, [picture], picture.max(axis=(0, 1)))
+    source = 50 * drawn(33)
+    powers = np.exp(source - source.max())
+    check("Softmax", {"channels_in": 33}, [source], powers / powers.sum())

@@ -1,0 +1,317 @@
+"""The operators of networks in 32-bit floats, each a generator: convolutions, dense layers, pooling and what is done to
+each number.
+
+Pictures are rows of columns of channels (NHWC, one picture). What a generator needs to know of a layer are its
+parameters; all shapes are fixed by them. A reduction has what follows it in place: bias, addition, activation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import halide as hl
+
+x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+Size = tuple[int, ...]
+
+
+@hl.generator(name="convolution")
+class Convolution(hl.Generator):
+    """With `block` the channels out are taken apart, so that those of a block lie side by side for all of a window: who
+    builds the network packs the weights once."""
+
+    rows = hl.GeneratorParam(56)
+    columns = hl.GeneratorParam(56)
+    channels_in = hl.GeneratorParam(64)
+    channels_out = hl.GeneratorParam(64)
+    kernel_rows = hl.GeneratorParam(3)
+    kernel_columns = hl.GeneratorParam(3)
+    stride_rows = hl.GeneratorParam(1)
+    stride_columns = hl.GeneratorParam(1)
+    dilation_rows = hl.GeneratorParam(1)
+    dilation_columns = hl.GeneratorParam(1)
+    pad_rows_before = hl.GeneratorParam(0)
+    pad_rows_after = hl.GeneratorParam(0)
+    pad_columns_before = hl.GeneratorParam(0)
+    pad_columns_after = hl.GeneratorParam(0)
+    groups = hl.GeneratorParam(1)
+    has_bias = hl.GeneratorParam(True)
+    # Something of the output's shape that is added before the activation.
+    adds = hl.GeneratorParam(False)
+    activation = hl.GeneratorParam("none")
+    # Channels out that lie side by side in the weights; 0 for all of them.
+    block = hl.GeneratorParam(0)
+
+    input = hl.InputBuffer(hl.Float(32), 3)
+    output = hl.OutputBuffer(hl.Float(32), 3)
+
+    def configure(g) -> None:
+        g.add_input("weights", hl.InputBuffer(hl.Float(32), 5 if int(g.block) else 4))
+        _configure(g, 3)
+
+    def generate(g) -> None:
+        channels_out, groups, block = int(g.channels_out), int(g.groups), int(g.block)
+        each_in, each_out = int(g.channels_in) // groups, channels_out // groups
+        window = _Window(g, int(g.channels_in))
+        padded = window.padded(g.input, 0.0)
+        reach = hl.RDom([(0, each_in), (0, window.kernel[0]), (0, window.kernel[1])])
+        first = (c / each_out) * each_in if groups > 1 else 0
+        of_window = (reach.x, reach.y, reach.z)
+        weight = g.weights[(c % block, *of_window, c / block)] if block else g.weights[(c, *of_window)]
+        total = hl.Func("total")
+        total[c, x, y] = g.bias[c] if g.has_bias else hl.f32(0)
+        total[c, x, y] += weight * padded[(reach.x + first, *window.place(reach.y, reach.z))]
+        _fix(g.input, window.source)
+        _fix(g.weights, (block or channels_out, each_in, *window.kernel, *([channels_out // block] if block else [])))
+        _finish(g, total, (channels_out, *window.size))
+
+
+@hl.generator(name="depthwise_convolution")
+class DepthwiseConvolution(hl.Generator):
+    rows = hl.GeneratorParam(56)
+    columns = hl.GeneratorParam(56)
+    channels_in = hl.GeneratorParam(64)
+    multiplier = hl.GeneratorParam(1)
+    kernel_rows = hl.GeneratorParam(3)
+    kernel_columns = hl.GeneratorParam(3)
+    stride_rows = hl.GeneratorParam(1)
+    stride_columns = hl.GeneratorParam(1)
+    dilation_rows = hl.GeneratorParam(1)
+    dilation_columns = hl.GeneratorParam(1)
+    pad_rows_before = hl.GeneratorParam(0)
+    pad_rows_after = hl.GeneratorParam(0)
+    pad_columns_before = hl.GeneratorParam(0)
+    pad_columns_after = hl.GeneratorParam(0)
+    has_bias = hl.GeneratorParam(True)
+    adds = hl.GeneratorParam(False)
+    activation = hl.GeneratorParam("none")
+
+    input = hl.InputBuffer(hl.Float(32), 3)
+    # As Keras has them: of each channel in the channels out that it is multiplied to.
+    weights = hl.InputBuffer(hl.Float(32), 3)
+    output = hl.OutputBuffer(hl.Float(32), 3)
+
+    def configure(g) -> None:
+        _configure(g, 3)
+
+    def generate(g) -> None:
+        channels, multiplier = int(g.channels_in), int(g.multiplier)
+        window = _Window(g, channels)
+        padded = window.padded(g.input, 0.0)
+        reach = hl.RDom([(0, window.kernel[0]), (0, window.kernel[1])])
+        source = c if multiplier == 1 else c / multiplier
+        total = hl.Func("total")
+        total[c, x, y] = g.bias[c] if g.has_bias else hl.f32(0)
+        total[c, x, y] += g.weights[c, reach.x, reach.y] * padded[(source, *window.place(reach.x, reach.y))]
+        _fix(g.input, window.source)
+        _fix(g.weights, (channels * multiplier, *window.kernel))
+        _finish(g, total, (channels * multiplier, *window.size))
+
+
+@hl.generator(name="dense")
+class Dense(hl.Generator):
+    channels_in = hl.GeneratorParam(512)
+    channels_out = hl.GeneratorParam(1000)
+    has_bias = hl.GeneratorParam(True)
+    adds = hl.GeneratorParam(False)
+    activation = hl.GeneratorParam("none")
+
+    input = hl.InputBuffer(hl.Float(32), 1)
+    weights = hl.InputBuffer(hl.Float(32), 2)
+    output = hl.OutputBuffer(hl.Float(32), 1)
+
+    def configure(g) -> None:
+        _configure(g, 1)
+
+    def generate(g) -> None:
+        reach = hl.RDom([(0, int(g.channels_in))])
+        total = hl.Func("total")
+        total[c] = g.bias[c] if g.has_bias else hl.f32(0)
+        total[c] += g.weights[c, reach.x] * g.input[reach.x]
+        _fix(g.input, (int(g.channels_in),))
+        _fix(g.weights, (int(g.channels_out), int(g.channels_in)))
+        _finish(g, total, (int(g.channels_out),))
+
+
+@hl.generator(name="pool")
+class Pool(hl.Generator):
+    rows = hl.GeneratorParam(56)
+    columns = hl.GeneratorParam(56)
+    channels_in = hl.GeneratorParam(64)
+    kernel_rows = hl.GeneratorParam(2)
+    kernel_columns = hl.GeneratorParam(2)
+    stride_rows = hl.GeneratorParam(2)
+    stride_columns = hl.GeneratorParam(2)
+    dilation_rows = hl.GeneratorParam(1)
+    dilation_columns = hl.GeneratorParam(1)
+    pad_rows_before = hl.GeneratorParam(0)
+    pad_rows_after = hl.GeneratorParam(0)
+    pad_columns_before = hl.GeneratorParam(0)
+    pad_columns_after = hl.GeneratorParam(0)
+    is_max = hl.GeneratorParam(True)
+
+    input = hl.InputBuffer(hl.Float(32), 3)
+    output = hl.OutputBuffer(hl.Float(32), 3)
+
+    def generate(g) -> None:
+        window = _Window(g, int(g.channels_in))
+        reach = hl.RDom([(0, window.kernel[0]), (0, window.kernel[1])])
+        place = window.place(reach.x, reach.y)
+        total = hl.Func("total")
+        if g.is_max:
+            padded = window.padded(g.input, float("-inf"))
+            total[c, x, y] = hl.f32(float("-inf"))
+            total[c, x, y] = hl.max(total[c, x, y], padded[(c, *place)])
+            g.output[c, x, y] = total[c, x, y]
+        else:
+            # What is outside does not count.
+            padded = window.padded(g.input, 0.0)
+            total[c, x, y] = hl.f32(0)
+            total[c, x, y] += padded[(c, *place)]
+            g.output[c, x, y] = total[c, x, y] / hl.cast(hl.Float(32), _inside(window))
+        _fix(g.input, window.source)
+        _fix_output(g.output, (int(g.channels_in), *window.size))
+        if not g.using_autoscheduler():
+            total.compute_root()
+
+
+@hl.generator(name="global_pool")
+class GlobalPool(hl.Generator):
+    rows = hl.GeneratorParam(7)
+    columns = hl.GeneratorParam(7)
+    channels_in = hl.GeneratorParam(512)
+    is_max = hl.GeneratorParam(False)
+
+    input = hl.InputBuffer(hl.Float(32), 3)
+    output = hl.OutputBuffer(hl.Float(32), 1)
+
+    def generate(g) -> None:
+        rows, columns = int(g.rows), int(g.columns)
+        reach, total = hl.RDom([(0, columns), (0, rows)]), hl.Func("total")
+        value = g.input[c, reach.x, reach.y]
+        total[c] = hl.f32(float("-inf") if g.is_max else 0)
+        total[c] = hl.max(total[c], value) if g.is_max else total[c] + value
+        g.output[c] = total[c] if g.is_max else total[c] / (rows * columns)
+        _fix(g.input, (int(g.channels_in), columns, rows))
+        _fix_output(g.output, (int(g.channels_in),))
+        if not g.using_autoscheduler():
+            total.compute_root()
+
+
+@hl.generator(name="softmax")
+class Softmax(hl.Generator):
+    channels_in = hl.GeneratorParam(1000)
+
+    input = hl.InputBuffer(hl.Float(32), 1)
+    output = hl.OutputBuffer(hl.Float(32), 1)
+
+    def generate(g) -> None:
+        channels = int(g.channels_in)
+        reach = hl.RDom([(0, channels)])
+        largest, powers, total = hl.Func("largest"), hl.Func("powers"), hl.Func("total")
+        largest[()] = hl.f32(float("-inf"))
+        largest[()] = hl.max(largest[()], g.input[reach.x])
+        powers[c] = hl.exp(g.input[c] - largest[()])
+        total[()] = hl.f32(0)
+        total[()] += powers[reach.x]
+        g.output[c] = powers[c] / total[()]
+        _fix(g.input, (channels,))
+        _fix_output(g.output, (channels,))
+        if not g.using_autoscheduler():
+            for each in (largest, powers, total):
+                each.compute_root()
+
+
+def _configure(g: hl.Generator, dimensions: int) -> None:
+    """The inputs that a reduction may have: a bias, and something of the output's shape that is added."""
+    if g.has_bias:
+        g.add_input("bias", hl.InputBuffer(hl.Float(32), 1))
+    if g.adds:
+        g.add_input("added", hl.InputBuffer(hl.Float(32), dimensions))
+
+
+def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
+    """What follows a reduction in place, and the shapes that all of them have."""
+    place = (c, x, y)[: len(shape)]
+    value = total[place] + g.added[place] if g.adds else total[place]
+    g.output[place] = _ACTIVATIONS[str(g.activation)](value)
+    if g.has_bias:
+        _fix(g.bias, shape[:1])
+    if g.adds:
+        _fix(g.added, shape)
+    _fix_output(g.output, shape)
+    if not g.using_autoscheduler():
+        total.compute_root()
+
+
+def _inside(window: _Window) -> hl.Expr:
+    """How many places of a window at x, y are of the picture."""
+    counts = []
+    for at, kernel, stride, pad, size in zip(
+        (x, y), window.kernel, window.strides, window.pads, window.source[1:], strict=True
+    ):
+        begin = at * stride - pad[0]
+        counts.append(hl.min(begin + kernel, size) - hl.max(begin, 0))
+    return counts[0] * counts[1]
+
+
+class _Window:
+    """The window of a convolution or a pool along rows and columns, from a generator's parameters."""
+
+    def __init__(self, g: hl.Generator, channels: int) -> None:
+        self.kernel = (int(g.kernel_columns), int(g.kernel_rows))
+        self.strides = (int(g.stride_columns), int(g.stride_rows))
+        self.dilations = (int(g.dilation_columns), int(g.dilation_rows))
+        columns, rows = (
+            (int(g.pad_columns_before), int(g.pad_columns_after)),
+            (int(g.pad_rows_before), int(g.pad_rows_after)),
+        )
+        self.pads = (columns, rows)
+        self.source = (channels, int(g.columns), int(g.rows))
+        self.size = tuple(
+            (size + sum(pad) - dilation * (kernel - 1) - 1) // stride + 1
+            for size, pad, dilation, kernel, stride in zip(
+                self.source[1:], self.pads, self.dilations, self.kernel, self.strides, strict=True
+            )
+        )
+
+    def padded(self, source: hl.Func, outside: float) -> hl.Func:
+        """The picture with what is outside."""
+        if not any(map(any, self.pads)):
+            return source
+        return hl.BoundaryConditions.constant_exterior(source, hl.f32(outside), [(0, extent) for extent in self.source])
+
+    def place(self, across: hl.Expr, along: hl.Expr) -> tuple[hl.Expr, hl.Expr]:
+        """Column and row of the picture for a place of the window at x, y."""
+        return (
+            x * self.strides[0] + across * self.dilations[0] - self.pads[0][0],
+            y * self.strides[1] + along * self.dilations[1] - self.pads[1][0],
+        )
+
+
+def _fix_output(output: hl.Func, shape: Size) -> None:
+    _fix(output.output_buffer(), shape)
+    output.set_estimates([(0, extent) for extent in shape])
+
+
+def _fix(buffer: hl.Buffer, shape: Size) -> None:
+    """Nothing of a network's shapes is left to be known when it runs."""
+    stride = 1
+    for place, extent in enumerate(shape):
+        buffer.dim(place).set_bounds(0, extent)
+        buffer.dim(place).set_stride(stride)
+        stride *= extent
+    buffer.set_estimates([(0, extent) for extent in shape])
+
+
+_ACTIVATIONS: dict[str, Callable[[hl.Expr], hl.Expr]] = {
+    "none": lambda value: value,
+    "relu": lambda value: hl.max(value, 0.0),
+    "relu6": lambda value: hl.clamp(value, 0.0, 6.0),
+    "sigmoid": lambda value: 1.0 / (1.0 + hl.exp(-value)),
+    "tanh": hl.tanh,
+    "silu": lambda value: value / (1.0 + hl.exp(-value)),
+}
+
+if __name__ == "__main__":
+    hl.main()
