@@ -64,7 +64,9 @@ from halide_autotune.sdk.api.compare import load_run as load_run
 from halide_autotune.sdk.api.explain import explain as explain
 from halide_autotune.sdk.api.explain import explain_run as explain_run
 from halide_autotune.sdk.api.network import NetworkTasks as NetworkTasks
+from halide_autotune.sdk.api.network import TunedNetwork as TunedNetwork
 from halide_autotune.sdk.api.network import network_tasks as network_tasks
+from halide_autotune.sdk.api.network import tune_network as tune_network
 from halide_autotune.sdk.api.report import report as report
 from halide_autotune.sdk.api.schedule import own_schedule as own_schedule
 from halide_autotune.sdk.api.schedule import shown_schedule as shown_schedule

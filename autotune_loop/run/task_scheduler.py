@@ -28,12 +28,14 @@ class TaskHistory:
         batch_s: how long each of those batches took.
         started: batches that were begun, the ones under way included.
         is_exhausted: the search finds nothing new.
+        calls: how often whoever uses the tasks together calls this one; None where nobody says.
     """
 
     best_ms: list[float] = field(default_factory=list)
     batch_s: list[float] = field(default_factory=list)
     started: int = 0
     is_exhausted: bool = False
+    calls: float | None = None
 
     def add(self, best_ms: float, batch_s: float) -> None:
         """A batch has ended."""
@@ -63,4 +65,17 @@ def next_task(histories: Sequence[TaskHistory], most_batches: int) -> int | None
     fewest = min(open_tasks, key=lambda i: (histories[i].started, i))
     if histories[fewest].started == 0 or histories[fewest].started < _FLOOR_SHARE * begun / len(histories):
         return fewest
-    return max(open_tasks, key=lambda i: (histories[i].gain_per_s, -histories[i].started, -i))
+    worth = _worth(histories)
+    return max(open_tasks, key=lambda i: (worth[i] * histories[i].gain_per_s, -histories[i].started, -i))
+
+
+def _worth(histories: Sequence[TaskHistory]) -> list[float]:
+    """What a relative gain of each task is worth: the time of all its calls, where it is said how many there are.
+
+    So a network's time falls fastest (MetaSchedule's gradient). What has no time yet is worth as much as the most.
+    """
+    if any(history.calls is None for history in histories):
+        return [1.0] * len(histories)
+    times = [(history.calls or 0.0) * history.best_ms[-1] if history.best_ms else math.inf for history in histories]
+    most = max(filter(math.isfinite, times), default=1.0)
+    return [time if math.isfinite(time) else most for time in times]

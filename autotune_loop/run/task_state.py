@@ -77,6 +77,9 @@ class TaskState:
     yardsticks: tuple[Yardstick, ...] = ()
     no_default: NoDefault | None = None
 
+    def __post_init__(self) -> None:
+        self.history.calls = self.task.calls
+
     @property
     def yardstick(self) -> Yardstick | None:
         """What the candidates of the next batch are timed beside."""

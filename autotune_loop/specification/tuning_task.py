@@ -29,6 +29,7 @@ class TuningTask:
         searches: schedules are searched.
         schedules_itself: the generator's own schedule is what must be beaten, unless there is an incumbent.
         estimates: for the search, as `PipelineFacts.estimates` returns them; none leaves the generator's.
+        calls: how often whoever uses the run's tasks together calls this one; None where nobody says.
     """
 
     reference: GeneratorReference
@@ -39,6 +40,7 @@ class TuningTask:
     schedules_itself: bool = False
     estimates: Mapping[str, str] = field(default_factory=dict)
     searches: bool = True
+    calls: float | None = None
 
     @property
     def generator_name(self) -> str:

@@ -1,16 +1,26 @@
-"""`sdk.network_tasks`: what is tuned of a neural network."""
+"""`sdk.network_tasks` and `sdk.tune_network`: what is tuned of a neural network, and tuning it under one budget."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
+from halide_autotune.autotune_loop.events import Listener, ignore
 from halide_autotune.autotune_loop.network.models import read_model
+from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
 from halide_autotune.autotune_loop.network.operators import Network, UnsupportedLayer
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
+from halide_autotune.autotune_loop.run.result import TunedSchedule, TuneResult
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.api.autotune import autotune
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec
 from halide_autotune.sdk.output import silent_stderr
-from halide_autotune.sdk.settings import export_variables
+from halide_autotune.sdk.settings import Settings, export_variables
+from halide_autotune.targets.errors import NetworkError
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 
 @dataclass(frozen=True)
@@ -53,3 +63,107 @@ def network_tasks(model: str) -> NetworkTasks:
     with silent_stderr():
         network = read_model(model)
     return NetworkTasks(network, tuple(tasks_of(network.operators)))
+
+
+@dataclass(frozen=True)
+class TunedOperator:
+    """A task of a network, and what was found for it."""
+
+    task: NetworkTask
+    found: TunedSchedule
+
+    @property
+    def default_ms(self) -> float | None:
+        """Of one call with the default schedule; None if that could not be timed."""
+        return self.found.default_ms
+
+    @property
+    def tuned_ms(self) -> float | None:
+        """Of one call."""
+        return self.found.tuned_ms
+
+
+@dataclass(frozen=True)
+class TunedNetwork:
+    """A network whose operators were tuned.
+
+    Attributes:
+        operators: with the most work first.
+        rest: what is not tuned, because it touches each number once.
+        result: of the run.
+    """
+
+    network: Network
+    operators: tuple[TunedOperator, ...]
+    rest: tuple[NetworkTask, ...]
+    result: TuneResult
+
+    @property
+    def default_ms(self) -> float | None:
+        """Of all calls of what was tuned, with the default schedules; None if one of them has no time."""
+        return _total([(each.task.count, each.default_ms) for each in self.operators])
+
+    @property
+    def tuned_ms(self) -> float | None:
+        """The same with the tuned ones."""
+        return _total([(each.task.count, each.tuned_ms) for each in self.operators])
+
+    def to_dict(self) -> dict[str, object]:
+        """A JSON-ready form."""
+        return {
+            "model": self.network.name,
+            "run_folder": str(self.result.run_folder),
+            "outcome": self.result.outcome.value,
+            "default_ms": self.default_ms,
+            "tuned_ms": self.tuned_ms,
+            "operators": [{**each.task.to_dict(), **each.found.to_dict()} for each in self.operators],
+            "not_tuned": [task.to_dict() for task in self.rest],
+        }
+
+
+def tune_network(
+    model: str,
+    *,
+    options: RunOptions | None = None,
+    run_folder: Path | None = None,
+    listen: Listener = ignore,
+    stop: StopSignal | None = None,
+    settings: Settings | None = None,
+) -> TunedNetwork:
+    """Tune all operators of a network in one run, under one budget: where the network's time falls most gets the most.
+
+    Args:
+        model: as for `network_tasks`.
+        options: as for `sdk.autotune`, such as `RunOptions.of(target="arm64", budget_s=1800)`.
+        run_folder, listen, stop: as for `sdk.autotune`. A run that was killed is resumed as any other.
+
+    Raises:
+        NetworkError: the model cannot be read, or has layers that there is no operator for.
+        SdkError: a subclass, for everything else that a user can fix.
+    """
+    found = network_tasks(model)
+    if found.unsupported:
+        layers = "; ".join(f"{each.place}: {each.reason}" for each in found.unsupported)
+        raise NetworkError(
+            f"{found.network.name} has layers that there is no operator for ({layers}).",
+            next_step="Replace them in the model, or tune its operators as generators of your own.",
+        )
+    operators, rest = operator_generators(found.tasks)
+    if not operators:
+        raise NetworkError(f"There is nothing to tune in {found.network.name}.")
+    specs = [
+        GeneratorSpec(f"{OPERATORS_FILE}:{each.name}", argsets=each.parameters, calls=each.calls) for each in operators
+    ]
+    asked = options or RunOptions()
+    # What the generators do by themselves is no schedule of anybody's.
+    asked = replace(asked, play_off=replace(asked.play_off, ignores_own=True))
+    result = autotune(specs, options=asked, run_folder=run_folder, listen=listen, stop=stop, settings=settings)
+    tasks = [task for each in operators for task in each.tasks]
+    tuned = [TunedOperator(task, one) for task, one in zip(tasks, result.tuned, strict=True)]
+    ordered = sorted(tuned, key=lambda each: -each.task.count * each.task.operations)
+    return TunedNetwork(found.network, tuple(ordered), tuple(rest), result)
+
+
+def _total(times: Sequence[tuple[int, float | None]]) -> float | None:
+    known = [count * time_ms for count, time_ms in times if time_ms is not None]
+    return sum(known) if len(known) == len(times) else None

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halide_autotune.sdk.display.quantities import count_text
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.display.quantities import count_text, time_text
+from halide_autotune.sdk.options.autotune_options import run_options
 from halide_autotune.sdk.options.shared_options import JsonOption
-from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+from halide_autotune.sdk.options.with_options import Takes, with_options
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress, shown_path
+from halide_autotune.sdk.project.file import find_project
+from halide_autotune.sdk.service.interrupts import stop_on_interrupt
+from halide_autotune.targets.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
-    from halide_autotune.sdk.api.network import NetworkTasks
+    from halide_autotune.autotune_loop.events import Event
+    from halide_autotune.sdk.api.network import NetworkTasks, TunedNetwork
 
 group = typer.Typer(
     name="network",
-    help="Neural networks: what there is to tune in a model.\n\nExample: sdk network tasks MobileNetV2",
+    help="Neural networks: what there is to tune in a model, and tuning it.\n\nExample: sdk network tasks MobileNetV2",
 )
 _MODEL_HELP = "A .keras file, an application of Keras such as MobileNetV2, or resnet18-convolutions."
+_INTERRUPTED = 130
 
 
 @group.command()
@@ -60,3 +70,71 @@ def _print(found: NetworkTasks) -> None:
         typer.echo(f"layer {each.place}: {each.reason}.", err=True)
     if found.unsupported:
         typer.echo("These layers cannot be tuned, and the model cannot be built with them.", err=True)
+
+
+@group.command()
+@with_options
+def tune(
+    network: Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL_HELP)],
+    typed: Annotated[Mapping[str, Any], Takes(RunOptions)],
+    *,
+    run_folder: Annotated[
+        Path | None,
+        typer.Option("--run-dir", "-b", metavar="FOLDER", help="Folder of the run. Default: a new one in tuned/."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tune all operators of a model in one run: where the model's time falls most gets the most of the budget.
+
+    Ctrl-C stops it and keeps the best; `sdk autotune --resume FOLDER` continues it.
+
+    Example: sdk network tune MobileNetV2 --target arm64 --budget 30m
+    """
+    options = run_options(typed, find_project(Path.cwd()))
+    # Imported here: it takes long, and a wrong option need not wait for it.
+    from halide_autotune.autotune_loop.run.result import Outcome
+    from halide_autotune.sdk.api.network import tune_network
+
+    stop = StopSignal()
+    with (
+        show_progress(f"reading {network}", quiet=as_json) as progress,
+        stop_on_interrupt(stop, lambda: progress("stopping")),
+    ):
+        result = tune_network(network, options=options, run_folder=run_folder, listen=_teller(progress), stop=stop)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print_tuned(result)
+    if result.result.outcome is Outcome.INTERRUPTED:
+        raise typer.Exit(_INTERRUPTED)
+
+
+def _teller(progress: Callable[[str], None]) -> Callable[[Event], None]:
+    def listen(event: Event) -> None:
+        from halide_autotune.autotune_loop.events import BatchDone, Notice
+
+        if isinstance(event, BatchDone):
+            done = f"operator {event.task_index + 1}, round {event.round_index + 1}"
+            progress(f"{done}: {count_text(event.measured, 'schedule')} timed")
+        elif isinstance(event, Notice) and event.warning:
+            progress(event.text)
+
+    return listen
+
+
+def _print_tuned(result: TunedNetwork) -> None:
+    numbers = ("times", "default", "tuned", "times as fast")
+    table = plain_table("operator", *numbers, numbers=numbers)
+    for each in result.operators:
+        faster = "" if each.found.speed_up is None else f"{each.found.speed_up:.2f}"
+        times = ["–" if ms is None else time_text(ms) for ms in (each.default_ms, each.tuned_ms)]
+        table.add_row(each.task.title, str(each.task.count), *times, faster)
+    console = make_console()
+    console.print(table)
+    if result.default_ms is not None and result.tuned_ms is not None:
+        whole = f"{time_text(result.default_ms)} with default schedules, {time_text(result.tuned_ms)} tuned"
+        console.print(f"{result.network.name}: {whole}, for all calls of these operators.")
+    if result.rest:
+        count = sum(task.count for task in result.rest)
+        console.print(f"{count_text(count, 'operator')} that touch each number once are not tuned.", style="dim")
+    console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk ship its headers.")

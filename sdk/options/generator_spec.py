@@ -46,6 +46,8 @@ class GeneratorSpec:
         restrict: conditions that the tuned values must fulfil.
         search_too: search for schedules as well as tune parameters.
         estimates: what it is tuned for, in place of its own estimates or where it has none.
+        calls: how often whoever uses the run's generators together calls each argument set, so that what is called
+            most gets the most time; empty where nobody says.
     """
 
     generator: str
@@ -58,6 +60,7 @@ class GeneratorSpec:
     restrict: tuple[str, ...] = ()
     search_too: bool = False
     estimates: EstimateOptions = field(default_factory=EstimateOptions)
+    calls: tuple[float, ...] = ()
 
 
 def generator_specs(generator: str | GeneratorSpec | Sequence[str | GeneratorSpec]) -> tuple[GeneratorSpec, ...]:
@@ -161,7 +164,9 @@ def tuning_tasks(
                 if spec.search_too and space is None:
                     raise UsageError("--search-too goes with --tune.", next_step="Leave it out to search alone.")
                 searches = space is None or spec.search_too
-                tasks.append(TuningTask(bare, name, parameters, incumbent, space, has_own, known.estimates, searches))
+                calls = spec.calls[place] if spec.calls else None
+                facts = (incumbent, space, has_own, known.estimates, searches, calls)
+                tasks.append(TuningTask(bare, name, parameters, *facts))
     return with_incumbents(tasks, options.play_off.incumbents), inputs
 
 

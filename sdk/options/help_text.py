@@ -18,6 +18,7 @@ MOST_USED = {
     "sdk ship": "--output --show --check --generator --play-off --incumbent --device --budget --accept-size --guard"
     " --json",
     "sdk check": "--generator --device --target --fail-if-slower --budget --parameter --junit --markdown --json",
+    "sdk network tune": "--target --device --budget --run-dir --batch-size --technique --seed --json",
     "sdk weights train": "--target --device --budget --programs --size --run-dir --scheduler --json",
     "sdk schedule show": "--parameter --target --estimate --format",
     "sdk devices add": "--ssh --adb --usb --target --label --identity-file --jump --password --probe --json",

@@ -91,3 +91,16 @@ def test_what_was_left_over_of_a_round_is_a_batch_more() -> None:
     finished = TaskHistory([math.inf, 2.0], [10.0, 1.0], started=1)
     assert next_task([finished], 2) == 0 and finished.gain_per_s > 0
     assert next_task([finished], 1) is None
+
+
+def test_what_is_called_most_gets_the_most_where_that_is_known() -> None:
+    """A network's time is that of all calls: a tenth of what takes long is worth more than a half of what does not."""
+    histories = [TaskHistory([10.0, 5.0], [1.0, 1.0], started=2, calls=1.0) for _ in range(2)]
+    assert next_task(histories, 99) == 0
+    histories[1].calls = 3.0
+    assert next_task(histories, 99) == 1
+    histories[0].best_ms = [100.0, 90.0]
+    assert next_task(histories, 99) == 0, "a tenth of 90 ms a second, not a half of 3 times 5"
+    histories[1].calls = None
+    histories[0].best_ms, histories[1].best_ms = [100.0, 90.0], [10.0, 5.0]
+    assert next_task(histories, 99) == 1, "where nobody says, what gains most relative to its own time"

@@ -1,0 +1,67 @@
+"""From a network's tasks to the generators that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, OperatorKind
+from halide_autotune.autotune_loop.network.tasks import NetworkTask
+
+# The generators of operators in 32-bit floats, by what they compute; the names are registered there.
+OPERATORS_FILE = Path(__file__).parent / "generators" / "float_operators.py"
+_GENERATED = (*REDUCTIONS, OperatorKind.POOL, OperatorKind.GLOBAL_POOL, OperatorKind.SOFTMAX)
+_TRUTHS = ("has_bias", "is_max")
+
+
+@dataclass(frozen=True)
+class OperatorGenerator:
+    """A generator that computes some of a network's tasks.
+
+    Attributes:
+        name: its registered one.
+        tasks: what is tuned, an argument set of the generator each.
+    """
+
+    name: str
+    tasks: tuple[NetworkTask, ...]
+
+    @property
+    def parameters(self) -> tuple[tuple[str, ...], ...]:
+        """The generator's parameters for each task."""
+        return tuple(tuple(f"{name}={value}" for name, value in _parameters(task).items()) for task in self.tasks)
+
+    @property
+    def calls(self) -> tuple[float, ...]:
+        """How often the network computes each."""
+        return tuple(float(task.count) for task in self.tasks)
+
+
+def operator_generators(tasks: Iterable[NetworkTask]) -> tuple[list[OperatorGenerator], list[NetworkTask]]:
+    """The generators of a network's tasks, and the tasks that have none: they touch each number once."""
+    found: dict[str, list[NetworkTask]] = {}
+    rest = []
+    for task in tasks:
+        if task.kind in _GENERATED and all(len(shape) in _dimensions(task.kind) for shape in task.input_shapes):
+            found.setdefault(task.kind.value, []).append(task)
+        else:
+            rest.append(task)
+    return [OperatorGenerator(name, tuple(several)) for name, several in found.items()], rest
+
+
+def _dimensions(kind: OperatorKind) -> tuple[int, ...]:
+    return (1,) if kind in (OperatorKind.DENSE, OperatorKind.SOFTMAX) else (3,)
+
+
+def _parameters(task: NetworkTask) -> Mapping[str, str]:
+    shape, settings = task.input_shapes[0], dict(task.settings)
+    known: dict[str, object] = {"channels_in": shape[-1]}
+    if len(shape) == 3:
+        known.update(rows=shape[0], columns=shape[1])
+    if task.kind in (OperatorKind.CONVOLUTION, OperatorKind.DENSE):
+        known["channels_out"] = task.output_shape[-1]
+    if task.kind in REDUCTIONS:
+        known.update(adds=len(task.input_shapes) == 2, activation=task.activation.value)
+    known.update({name: bool(value) if name in _TRUTHS else value for name, value in settings.items()})
+    return {name: str(value).lower() for name, value in known.items()}
