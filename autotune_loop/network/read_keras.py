@@ -139,6 +139,11 @@ def _relu_of(layer: Any) -> Activation:
 
 
 Read = tuple[OperatorKind, dict[str, int]]
+_ONE_PIXEL = {
+    f"{what}_{axis}": number
+    for axis in ("rows", "columns")
+    for what, number in (("kernel", 1), ("stride", 1), ("dilation", 1))
+} | {f"pad_{axis}_{end}": 0 for axis in ("rows", "columns") for end in ("before", "after")}
 
 
 def _window(layer: Any, size: tuple[int, int], source: Shape, output: Shape) -> dict[str, int]:
@@ -180,7 +185,13 @@ def _depthwise(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
 
 
 def _dense(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
-    return OperatorKind.DENSE, {"has_bias": int(layer.use_bias)}
+    """Of a picture it is a convolution with a window of one pixel."""
+    has_bias = {"has_bias": int(layer.use_bias)}
+    if len(inputs[0].shape) == 1:
+        return OperatorKind.DENSE, has_bias
+    if len(inputs[0].shape) != 3:
+        raise _Unsupported(f"Dense of {len(inputs[0].shape)} dimensions")
+    return OperatorKind.CONVOLUTION, {**_ONE_PIXEL, "groups": 1, **has_bias}
 
 
 def _pool(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:

@@ -54,7 +54,8 @@ def _computed(operator: Operator, inputs: list[Picture], layers: list[Any]) -> P
             assert weighty is not None
             value = tf.pad(value, [[0, 0], *pads, [0, 0]])
             groups = settings["groups"]
-            parts = zip(tf.split(value, groups, -1), tf.split(weighty.kernel, groups, -1), strict=True)
+            kernel = weighty.kernel if len(weighty.kernel.shape) == 4 else weighty.kernel[None, None]
+            parts = zip(tf.split(value, groups, -1), tf.split(kernel, groups, -1), strict=True)
             found = [tf.nn.conv2d(part, kernel, strides, "VALID", dilations=dilations) for part, kernel in parts]
             value = tf.concat(found, -1)
         case OperatorKind.DEPTHWISE_CONVOLUTION:

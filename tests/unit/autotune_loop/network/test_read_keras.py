@@ -95,6 +95,17 @@ def test_a_layer_that_is_used_twice_is_two_operators(keras: Any, compute: Comput
     assert len(read_keras(other).operators) == 1, "the other model's calls are not this one's"
 
 
+def test_a_dense_layer_of_a_picture_is_a_convolution(keras: Any, compute: Compute) -> None:
+    source = keras.Input((5, 6, 4))
+    model = randomized(keras.Model(source, keras.layers.Dense(3, activation="relu")(source)))
+    network = read_keras(model)
+    assert [operator.kind for operator in network.operators] == [OperatorKind.CONVOLUTION]
+    check_equal(model, network, compute, (5, 6, 4))
+    row = keras.Input((5, 4))
+    (layer,) = read_keras(keras.Model(row, keras.layers.Dense(3)(row))).unsupported
+    assert layer.reason == "Dense of 2 dimensions"
+
+
 def test_a_sequential_model_is_read(keras: Any, compute: Compute) -> None:
     layers = keras.layers
     model = randomized(keras.Sequential([keras.Input((9,)), layers.Dense(7, activation="tanh"), layers.Dense(3)]))
