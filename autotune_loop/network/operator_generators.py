@@ -6,12 +6,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, OperatorKind
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, OperatorKind, Shape
 from halide_autotune.autotune_loop.network.tasks import NetworkTask
 
 # The generators of operators in 32-bit floats, by what they compute; the names are registered there.
 OPERATORS_FILE = Path(__file__).parent / "generators" / "float_operators.py"
-_GENERATED = (*REDUCTIONS, OperatorKind.POOL, OperatorKind.GLOBAL_POOL, OperatorKind.SOFTMAX)
+# What each of them computes is one generator's, by what it does to two numbers.
+_OPERATIONS = {
+    OperatorKind.ADD: "add",
+    OperatorKind.MULTIPLY: "multiply",
+    OperatorKind.SCALE: "scale",
+    OperatorKind.ACTIVATION: "none",
+}
+_OF_PICTURES = (
+    OperatorKind.CONVOLUTION,
+    OperatorKind.DEPTHWISE_CONVOLUTION,
+    OperatorKind.POOL,
+    OperatorKind.GLOBAL_POOL,
+    *_OPERATIONS,
+)
+_OF_VECTORS = (OperatorKind.DENSE, OperatorKind.SOFTMAX)
 _TRUTHS = ("has_bias", "is_max")
 
 
@@ -39,19 +53,28 @@ class OperatorGenerator:
 
 
 def operator_generators(tasks: Iterable[NetworkTask]) -> tuple[list[OperatorGenerator], list[NetworkTask]]:
-    """The generators of a network's tasks, and the tasks that have none: they touch each number once."""
+    """The generators of a network's tasks, and the tasks that have none: they move or touch each number once."""
     found: dict[str, list[NetworkTask]] = {}
     rest = []
     for task in tasks:
-        if task.kind in _GENERATED and all(len(shape) in _dimensions(task.kind) for shape in task.input_shapes):
-            found.setdefault(task.kind.value, []).append(task)
+        if _is_generated(task):
+            name = "elementwise" if task.kind in _OPERATIONS else task.kind.value
+            found.setdefault(name, []).append(task)
         else:
             rest.append(task)
     return [OperatorGenerator(name, tuple(several)) for name, several in found.items()], rest
 
 
-def _dimensions(kind: OperatorKind) -> tuple[int, ...]:
-    return (1,) if kind in (OperatorKind.DENSE, OperatorKind.SOFTMAX) else (3,)
+def _is_generated(task: NetworkTask) -> bool:
+    first = task.input_shapes[0]
+    if task.kind in _OPERATIONS and any(shape not in (first, _spread(first)) for shape in task.input_shapes[1:]):
+        return False
+    return (len(first) == 3 and task.kind in _OF_PICTURES) or (len(first) == 1 and task.kind in _OF_VECTORS)
+
+
+def _spread(shape: Shape) -> Shape:
+    """What is the same for all pixels."""
+    return (*(1 for _ in shape[:-1]), shape[-1])
 
 
 def _parameters(task: NetworkTask) -> Mapping[str, str]:
@@ -63,5 +86,9 @@ def _parameters(task: NetworkTask) -> Mapping[str, str]:
         known["channels_out"] = task.output_shape[-1]
     if task.kind in REDUCTIONS:
         known.update(adds=len(task.input_shapes) == 2, activation=task.activation.value)
+    if task.kind in _OPERATIONS:
+        others = task.input_shapes[1:]
+        spreads = any(other != shape for other in others)
+        known.update(operation=_OPERATIONS[task.kind], spreads=spreads, activation=task.activation.value)
     known.update({name: bool(value) if name in _TRUTHS else value for name, value in settings.items()})
     return {name: str(value).lower() for name, value in known.items()}

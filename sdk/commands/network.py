@@ -136,5 +136,7 @@ def _print_tuned(result: TunedNetwork) -> None:
         console.print(f"{result.network.name}: {whole}, for all calls of these operators.")
     if result.rest:
         count = sum(task.count for task in result.rest)
-        console.print(f"{count_text(count, 'operator')} that touch each number once are not tuned.", style="dim")
+        console.print(
+            f"{count_text(count, 'operator')} that move or touch each number once are not tuned.", style="dim"
+        )
     console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk ship its headers.")

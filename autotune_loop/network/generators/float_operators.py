@@ -222,6 +222,84 @@ class Softmax(hl.Generator):
                 each.compute_root()
 
 
+@hl.generator(name="elementwise")
+class Elementwise(hl.Generator):
+    rows = hl.GeneratorParam(56)
+    columns = hl.GeneratorParam(56)
+    channels_in = hl.GeneratorParam(64)
+    # With the second input: add, multiply; scale takes a factor and an offset for each channel; none takes nothing.
+    operation = hl.GeneratorParam("add")
+    # The second input has one row and column.
+    spreads = hl.GeneratorParam(False)
+    activation = hl.GeneratorParam("none")
+
+    input = hl.InputBuffer(hl.Float(32), 3)
+    output = hl.OutputBuffer(hl.Float(32), 3)
+
+    def configure(g) -> None:
+        if str(g.operation) == "scale":
+            g.add_input("factors", hl.InputBuffer(hl.Float(32), 1))
+            g.add_input("offsets", hl.InputBuffer(hl.Float(32), 1))
+        elif str(g.operation) != "none":
+            g.add_input("second", hl.InputBuffer(hl.Float(32), 3))
+
+    def generate(g) -> None:
+        shape = (int(g.channels_in), int(g.columns), int(g.rows))
+        value, operation = g.input[c, x, y], str(g.operation)
+        if operation == "scale":
+            value = value * g.factors[c] + g.offsets[c]
+            _fix(g.factors, shape[:1])
+            _fix(g.offsets, shape[:1])
+        elif operation != "none":
+            second = g.second[c, 0, 0] if g.spreads else g.second[c, x, y]
+            value = value + second if operation == "add" else value * second
+            _fix(g.second, (shape[0], 1, 1) if g.spreads else shape)
+        g.output[c, x, y] = _ACTIVATIONS[str(g.activation)](value)
+        _fix(g.input, shape)
+        _fix_output(g.output, shape)
+
+
+@hl.generator(name="lstm_cell")
+class LstmCell(hl.Generator):
+    """A step of a long short-term memory, with Keras's weights: input, forget, candidate and output side by side."""
+
+    channels_in = hl.GeneratorParam(128)
+    units = hl.GeneratorParam(128)
+
+    input = hl.InputBuffer(hl.Float(32), 1)
+    hidden = hl.InputBuffer(hl.Float(32), 1)
+    carry = hl.InputBuffer(hl.Float(32), 1)
+    weights = hl.InputBuffer(hl.Float(32), 2)
+    recurrent_weights = hl.InputBuffer(hl.Float(32), 2)
+    bias = hl.InputBuffer(hl.Float(32), 1)
+    next_hidden = hl.OutputBuffer(hl.Float(32), 1)
+    next_carry = hl.OutputBuffer(hl.Float(32), 1)
+
+    def generate(g) -> None:
+        channels, units = int(g.channels_in), int(g.units)
+        of_input, of_hidden = hl.RDom([(0, channels)]), hl.RDom([(0, units)])
+        gates, kept = hl.Func("gates"), hl.Func("kept")
+        gates[c] = g.bias[c]
+        gates[c] += g.weights[c, of_input.x] * g.input[of_input.x]
+        gates[c] += g.recurrent_weights[c, of_hidden.x] * g.hidden[of_hidden.x]
+        sigmoid = _ACTIVATIONS["sigmoid"]
+        taken = sigmoid(gates[c]) * hl.tanh(gates[c + 2 * units])
+        kept[c] = sigmoid(gates[c + units]) * g.carry[c] + taken
+        g.next_carry[c] = kept[c]
+        g.next_hidden[c] = sigmoid(gates[c + 3 * units]) * hl.tanh(kept[c])
+        _fix(g.input, (channels,))
+        _fix(g.weights, (4 * units, channels))
+        _fix(g.recurrent_weights, (4 * units, units))
+        _fix(g.bias, (4 * units,))
+        for each in (g.hidden, g.carry):
+            _fix(each, (units,))
+        for each in (g.next_hidden, g.next_carry):
+            _fix_output(each, (units,))
+        if not g.using_autoscheduler():
+            gates.compute_root()
+            kept.compute_root()
+
+
 def _configure(g: hl.Generator, dimensions: int) -> None:
     """The inputs that a reduction may have: a bias, and something of the output's shape that is added."""
     if g.has_bias:

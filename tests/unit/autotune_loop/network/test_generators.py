@@ -167,3 +167,29 @@ def test_pools_of_whole_pictures_and_softmax() -> None:
     source = 50 * drawn(33)
     powers = np.exp(source - source.max())
     check("Softmax", {"channels_in": 33}, [source], powers / powers.sum())
+
+
+@pytest.mark.parametrize("activation", ["none", "silu"])
+def test_what_touches_each_number_once(activation: str) -> None:
+    first, second, few = drawn(5, 6, 8), drawn(5, 6, 8, seed=2), drawn(1, 1, 8, seed=3)
+    shape = {"rows": 5, "columns": 6, "channels_in": 8, "activation": activation, "spreads": False}
+    after = ACTIVATIONS[Activation(activation)]
+    check("Elementwise", {**shape, "operation": "add"}, [first, second], after(first + second))
+    check("Elementwise", {**shape, "operation": "multiply"}, [first, second], after(first * second))
+    check("Elementwise", {**shape, "operation": "multiply", "spreads": True}, [first, few], after(first * few))
+    factors, offsets = drawn(8, seed=4), drawn(8, seed=5)
+    check("Elementwise", {**shape, "operation": "scale"}, [first, factors, offsets], after(first * factors + offsets))
+    check("Elementwise", {**shape, "operation": "none"}, [first], after(first))
+
+
+def test_a_step_of_a_long_short_term_memory_is_keras_s(keras: Any) -> None:
+    import halide as hl
+
+    cell = keras.layers.LSTMCell(7)
+    source, hidden, carry = drawn(5), drawn(7, seed=2), drawn(7, seed=3)
+    wanted, (_, kept) = cell(source[None], [hidden[None], carry[None]])
+    inputs = [source, hidden, carry, *(np.asarray(each) for each in cell.get_weights())]
+    with hl.GeneratorContext(hl.get_host_target()):
+        made = float_operators().LstmCell.call(*map(hl.Buffer, inputs), generator_params={"channels_in": 5, "units": 7})
+        for func, expected in zip(made, (wanted, kept), strict=True):
+            np.testing.assert_allclose(np.asarray(func.realize([7])), np.asarray(expected)[0], rtol=1e-4, atol=1e-5)

@@ -1,0 +1,46 @@
+"""From tasks to generators: the parameters are those that the generators declare, and say what the tasks are."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
+from halide_autotune.autotune_loop.network.operators import OperatorKind
+from halide_autotune.autotune_loop.network.read_keras import read_keras
+from halide_autotune.autotune_loop.network.tasks import tasks_of
+
+pytestmark = pytest.mark.toolchain
+
+
+def declared(name: str) -> set[str]:
+    """The parameters that a generator has, by its text."""
+    text = OPERATORS_FILE.read_text().split(f'@hl.generator(name="{name}")')[1].split("@hl.generator")[0]
+    return set(re.findall(r"^    (\w+) = hl\.GeneratorParam", text, re.MULTILINE))
+
+
+def test_every_parameter_is_one_that_the_generator_has(keras: Any) -> None:
+    layers = keras.layers
+    source = keras.Input((8, 8, 4))
+    value = layers.Conv2D(4, 3, padding="same", groups=2)(source)
+    gate = layers.Reshape((1, 1, 4))(layers.GlobalMaxPooling2D()(layers.DepthwiseConv2D(3)(value)))
+    value = layers.BatchNormalization()(layers.Multiply()([layers.ReLU()(layers.MaxPooling2D()(value)), gate]))
+    value = layers.Concatenate()([value, layers.Add()([value, value])])
+    model = keras.Model(source, layers.Dense(3, activation="softmax")(layers.Flatten()(value)))
+    generators, rest = operator_generators(tasks_of(read_keras(model).operators))
+    assert {each.name for each in generators} == {
+        "convolution", "depthwise_convolution", "pool", "global_pool", "elementwise", "dense", "softmax",
+    }  # fmt: skip
+    assert [task.kind for task in rest] == [OperatorKind.CONCATENATE]
+    for each in generators:
+        assert len(each.parameters) == len(each.calls) == len(each.tasks)
+        for parameters in each.parameters:
+            names = {text.partition("=")[0] for text in parameters}
+            assert names <= declared(each.name), each.name
+    (elementwise,) = [each for each in generators if each.name == "elementwise"]
+    told = {text for parameters in elementwise.parameters for text in parameters}
+    assert {"operation=add", "operation=multiply", "operation=scale", "spreads=true", "spreads=false"} <= told
+    (convolution,) = [each for each in generators if each.name == "convolution"]
+    assert {"groups=2", "has_bias=true", "adds=false", "pad_rows_before=1", "rows=8"} <= set(convolution.parameters[0])
