@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,3 +90,13 @@ def forked_tensorflow() -> Iterator[None]:
     """Cost models of this process need not import TensorFlow again and again."""
     with shared_tensorflow():
         yield
+
+
+@pytest.fixture(scope="session")
+def tensorflow_ready() -> None:
+    """Import TensorFlow with its own warnings kept out of the tests."""
+    from halide_autotune.autotune_loop.cost_model.process.model_worker import limit_threads
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        limit_threads(1)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationW
 
 
 @pytest.fixture
-def keras() -> Any:
+def keras(tensorflow_ready: None) -> Any:
     import keras
 
     return keras

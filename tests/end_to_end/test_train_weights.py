@@ -31,7 +31,6 @@ OPTIONS = {"target": "host", "size": "64x48", "programs": 5, "batch_size": 8, "p
 SCRIPT = """
 import sys
 from pathlib import Path
-from halide_autotune.devices.agent.program import agent_for
 from halide_autotune.sdk.api.weights.train_weights import train_weights
 from tests.end_to_end.test_train_weights import OPTIONS
 def listen(event):
@@ -39,6 +38,7 @@ def listen(event):
         print(event.task_index, event.sample_index, flush=True)
 train_weights(options=OPTIONS, folder=Path(sys.argv[1]), listen=listen)
 """
+pytestmark = pytest.mark.usefixtures("tensorflow_ready")
 
 
 @pytest.mark.slow

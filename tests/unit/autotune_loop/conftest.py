@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 
 from halide_autotune.autotune_loop import deadline
@@ -16,13 +14,3 @@ def now(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
     made = FakeTime()
     monkeypatch.setattr(deadline, "time", made)
     return made
-
-
-@pytest.fixture(scope="session")
-def tensorflow_ready() -> None:
-    """Import TensorFlow with its own warnings kept out of the tests."""
-    from halide_autotune.autotune_loop.cost_model.process.model_worker import limit_threads
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        limit_threads(1)

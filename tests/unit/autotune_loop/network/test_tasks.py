@@ -12,7 +12,7 @@ from halide_autotune.autotune_loop.network.read_keras import read_keras
 from halide_autotune.autotune_loop.network.tasks import tasks_of
 from halide_autotune.targets.errors import NetworkError
 
-pytestmark = pytest.mark.toolchain
+pytestmark = [pytest.mark.toolchain, pytest.mark.usefixtures("tensorflow_ready")]
 
 
 def test_equal_operators_are_one_task_and_those_with_the_most_work_come_first(keras: Any) -> None:

@@ -11,7 +11,7 @@ import halide_autotune.sdk.main as sdk_main
 from halide_autotune.autotune_loop.network import models
 from halide_autotune.autotune_loop.network.operators import Network, UnsupportedLayer
 
-pytestmark = pytest.mark.toolchain
+pytestmark = [pytest.mark.toolchain, pytest.mark.usefixtures("tensorflow_ready")]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
