@@ -29,25 +29,24 @@ def test_the_operators_of_a_model_are_tuned_in_one_run(keras: Any, settings: Set
     for number in range(2):
         inner = layers.Conv2D(8, 3, padding="same", name=f"conv{number}")(value)
         value = layers.ReLU()(layers.Add()([value, layers.BatchNormalization()(inner)]))
-    value = layers.GlobalAveragePooling2D()(layers.DepthwiseConv2D(3, name="deep")(value))
-    model = keras.Model(source, layers.Dense(4, activation="softmax", name="head")(value))
+    model = keras.Model(source, layers.Dense(4, activation="tanh", name="head")(layers.Flatten()(value)))
     path = tmp_path / "small.keras"
     model.save(path)
     options = sdk.RunOptions.of(target="host", rounds=1, batch_size=4, parallelism=1, no_history=True)
     found = sdk.tune_network(str(path), options=options, run_folder=tmp_path / "run", settings=settings)
     by_kind = {each.task.kind.value: each for each in found.operators}
-    assert [*by_kind] == ["convolution", "depthwise_convolution", "global_pool", "dense", "softmax"]
+    assert [*by_kind] == ["convolution", "dense"]
     assert by_kind["convolution"].task.count == 2 and len(by_kind["convolution"].task.input_shapes) == 2
     assert all(each.tuned_ms for each in found.operators) and not found.rest
     assert found.tuned_ms is not None and found.default_ms is not None
     convolution = by_kind["convolution"].tuned_ms
     assert convolution is not None and found.tuned_ms > 2 * convolution
     timed = rows(found.result.run_folder, "SELECT count(DISTINCT task) FROM candidates")
-    assert timed == [(5,)]
+    assert timed == [(2,)]
     text = (found.result.run_folder / "run.toml").read_text()
     assert "calls = 2.0" in text and "calls = 1.0" in text
     told = found.to_dict()
-    assert told["model"] == model.name and isinstance(told["operators"], list) and len(told["operators"]) == 5
+    assert told["model"] == model.name and isinstance(told["operators"], list) and len(told["operators"]) == 2
 
 
 def test_a_layer_without_an_operator_ends_it_before_anything_is_built(
