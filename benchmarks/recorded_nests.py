@@ -9,13 +9,9 @@ from benchmarks.simulated_clock_ranking import Bench
 from halide_autotune.autotune_loop.candidate import Measured
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
-from halide_autotune.autotune_loop.schedule.as_json import print_json
-from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.specification.tuning_task import sample_file_name
-from halide_autotune.autotune_loop.training.lowered_samples import lower_samples
-from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.autotune_loop.training.lowered_samples import lower_samples, schedule_json
 from halide_autotune.targets.lowering.loop_nest import LoopNest
-from halide_autotune.targets.schedule.header import read_schedule
 
 
 @dataclass(frozen=True)
@@ -58,13 +54,5 @@ def schedules_of(folder: Path) -> list[str]:
     run = read_recorded_run(folder)
     header = f"{sample_file_name(run.record.spec.tasks)}.schedule.h"
     samples = [one.candidate.sample for one in run.samples if one.candidate.task_index == 0]
-    texts = [_schedule(folder / "samples" / sample / header) for sample in samples]
+    texts = [schedule_json(folder / "samples" / sample / header) for sample in samples]
     return [text for text in texts if text is not None]
-
-
-def _schedule(header: Path) -> str | None:
-    """None for what cannot be read as data, such as a schedule of the generator's own."""
-    try:
-        return print_json(parse_schedule(read_schedule(header)))
-    except (OSError, KeyError, ValueError, GeneratorError):
-        return None

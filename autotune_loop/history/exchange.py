@@ -122,6 +122,13 @@ def unpack_schedules(packed: BinaryIO, name: str) -> Iterator[ExportedSchedule]:
         yield ExportedSchedule(found, _nest(table.get(_NEST, ""), source))
 
 
+def taken_apart(found: Iterable[ExportedSchedule]) -> tuple[list[KnownSchedule], Nests]:
+    """What was read, as `History.add` and `pack_schedules` take it."""
+    several = [*found]
+    nests = {(one.schedule.as_timed, one.schedule.sha256): one.nest for one in several if one.nest}
+    return [one.schedule for one in several], nests
+
+
 def _nest(told: object, source: Source) -> bytes:
     try:
         nest = base64.b64decode(told.encode("ascii"), validate=True) if isinstance(told, str) else None

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from halide_autotune.autotune_loop.farm.address import FarmAddress
-from halide_autotune.autotune_loop.history.exchange import Nests, pack_schedules, unpack_schedules
+from halide_autotune.autotune_loop.history.exchange import Nests, pack_schedules, taken_apart, unpack_schedules
 from halide_autotune.autotune_loop.history.history import History, NestLimits
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity
@@ -69,7 +69,7 @@ class ServedHistory:
         """See `History.add`."""
 
         def asked() -> object:
-            return _added(self._history, packed)
+            return self._history.add(*taken_apart(unpack_schedules(io.BytesIO(packed), "What a run has found")))
 
         return await self._answered(asked)
 
@@ -92,12 +92,6 @@ class NoHistory(ServedHistory):
         return {_ANSWER: None}
 
 
-def _added(history: History, packed: bytes) -> int:
-    found = [*unpack_schedules(io.BytesIO(packed), "What a run has found")]
-    nests = {(one.schedule.as_timed, one.schedule.sha256): one.nest for one in found if one.nest}
-    return history.add([one.schedule for one in found], nests)
-
-
 class FarmHistory:
     """The same history, as a run asks for it and adds to it: as `History`, over the farm's own connections.
 
@@ -117,7 +111,7 @@ class FarmHistory:
         )
         if packed is None:
             return []
-        return [one.schedule for one in unpack_schedules(io.BytesIO(packed), "What the farm has found")]
+        return taken_apart(unpack_schedules(io.BytesIO(packed), "What the farm has found"))[0]
 
     def nests(self, halide_target: str, threads: str, limits: NestLimits) -> list[list[tuple[bytes, float]]]:
         """See `History.nests`."""

@@ -71,11 +71,13 @@ def read_keras(model: Any) -> Network:
 
 
 def _read(model: Any, reading: _Reading) -> None:
+    # A layer may be in other models, too, whose calls are not this one's.
+    calls = {id(node) for nodes in model._nodes_by_depth.values() for node in nodes}
     for layer in model.operations:
         if type(layer).__name__ == "InputLayer":
             continue
         for node in layer._inbound_nodes:
-            if not _is_of(node, model):
+            if id(node) not in calls:
                 continue
             inputs = tuple(_tensor(reading, each) for each in node.arguments.keras_tensors)
             output = _tensor(reading, node.outputs[0])
@@ -83,11 +85,6 @@ def _read(model: Any, reading: _Reading) -> None:
                 reading.operators += _operators(layer, inputs, output)
             except _Unsupported as error:
                 reading.unsupported.append(UnsupportedLayer(str(layer.name), str(error)))
-
-
-def _is_of(node: Any, model: Any) -> bool:
-    """Whether a call of a layer is one that the model makes: a layer may be in other models, too."""
-    return any(node is each for nodes in model._nodes_by_depth.values() for each in nodes)
 
 
 def _tensor(reading: _Reading, of_keras: Any) -> Tensor:

@@ -96,7 +96,9 @@ def operations_of(operator: Operator) -> int:
         return 2 * outputs * operator.inputs[0].shape[-1]
     if operator.kind is OperatorKind.DEPTHWISE_CONVOLUTION:
         return 2 * outputs * window
-    if operator.kind in (OperatorKind.POOL, OperatorKind.GLOBAL_POOL):
-        return math.prod(operator.inputs[0].shape) if operator.kind is OperatorKind.GLOBAL_POOL else outputs * window
+    if operator.kind is OperatorKind.POOL:
+        return outputs * window
+    if operator.kind is OperatorKind.GLOBAL_POOL:
+        return math.prod(operator.inputs[0].shape)
     moved = (OperatorKind.CONCATENATE, OperatorKind.PAD, OperatorKind.RESHAPE)
     return 0 if operator.kind in moved else outputs

@@ -72,7 +72,9 @@ def lower_samples(
     samples = [one.candidate.sample for one in run.samples if one.candidate.task_index == task_index]
     folders = [run.folder / "samples" / sample for sample in samples]
     nests = {each: nest for each in folders if (nest := _kept(each / f"{name}.lowered")) is not None}
-    texts = {each: text for each in folders if each not in nests and (text := _schedule(each, name)) is not None}
+    texts = {
+        each: text for each in folders if each not in nests and (text := schedule_json(each / f"{name}.schedule.h"))
+    }
     if texts:
         task = spec.tasks[task_index]
         new = _lower([*texts.values()], task, spec.profile.halide_target, tools, stop)
@@ -101,9 +103,9 @@ def _kept(path: Path) -> LoopNest | None:
         return None
 
 
-def _schedule(folder: Path, name: str) -> str | None:
-    """None for what cannot be read as data, such as a schedule of the generator's own."""
+def schedule_json(header: Path) -> str | None:
+    """A schedule as data; None for what cannot be read so, such as a schedule of the generator's own."""
     try:
-        return print_json(parse_schedule(read_schedule(folder / f"{name}.schedule.h")))
+        return print_json(parse_schedule(read_schedule(header)))
     except (OSError, KeyError, ValueError, GeneratorError):
         return None

@@ -13,7 +13,7 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
 from halide_autotune.sdk.api.tuned_run import Call, tune_further, tune_new
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
-from halide_autotune.sdk.project.history import keep_run
+from halide_autotune.sdk.project.history import timed_schedules
 from halide_autotune.sdk.select.start_weights import keep_trained_weights
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.errors import SdkError
@@ -86,8 +86,19 @@ def _keep_for_later(run: PreparedRun, result: TuneResult, call: Call) -> None:
     except SdkError as error:
         call.listen(Notice(f"The trained weights could not be kept by name: {error}", warning=True))
     histories = histories_of(run.history, run.farm)
-    for history in histories if histories and known_pipelines(run.folder) else ():
+    try:
+        if not (histories and known_pipelines(run.folder)):
+            return
+        schedules, nests = timed_schedules(run.folder)
+    except SdkError as error:
+        _not_kept(error, call)
+        return
+    for history in histories:
         try:
-            keep_run(run.folder, history)
+            history.add(schedules, nests)
         except SdkError as error:
-            call.listen(Notice(f"What was timed could not be kept for later runs: {error}", warning=True))
+            _not_kept(error, call)
+
+
+def _not_kept(error: SdkError, call: Call) -> None:
+    call.listen(Notice(f"What was timed could not be kept for later runs: {error}", warning=True))

@@ -175,16 +175,12 @@ def merge(
 
     Example: sdk history merge history.jsonl.gz
     """
-    from halide_autotune.autotune_loop.history.exchange import read_exported
+    from halide_autotune.autotune_loop.history.exchange import read_exported, taken_apart
 
     known = context.obj.open()
     own_devices = known.devices()
     salt = known.salt() if own_devices else ""
-    added = {}
-    for file in files:
-        found = [*read_exported(file, own_devices, salt)]
-        nests = {(one.schedule.as_timed, one.schedule.sha256): one.nest for one in found if one.nest}
-        added[str(file)] = known.add([one.schedule for one in found], nests)
+    added = {str(file): known.add(*taken_apart(read_exported(file, own_devices, salt))) for file in files}
     _print_added(added, as_json=as_json or context.obj.as_json)
 
 
@@ -206,7 +202,6 @@ def prune(
 
     Example: sdk history prune --keep 50
     """
-
     if keep is None and older_than_s is None and pipeline is None:
         raise UsageError("Nothing says what to delete.", next_step="Give --keep, --older-than or --pipeline.")
     since_s = 0.0 if older_than_s is None else time.time() - older_than_s

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import found_by
+from halide_autotune.autotune_loop.history.exchange import Nests
 from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule, place_of
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from halide_autotune.autotune_loop.report.schedule_table import header_text
 from halide_autotune.autotune_loop.schedule.as_json import print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.search.known.histories import HistorySource
 from halide_autotune.autotune_loop.search.known.known_schedules import KnownPipeline, known_pipelines
 from halide_autotune.autotune_loop.specification.tuning_task import sample_file_name
 from halide_autotune.sdk.settings import Settings
@@ -29,13 +29,22 @@ def open_history(settings: Settings) -> History:
     return History(settings.config_folder / _FILE)
 
 
-def keep_run(folder: Path, history: HistorySource) -> int:
+def keep_run(folder: Path, history: History) -> int:
     """Add what a run has timed; returns how many schedules were not known yet.
+
+    Raises:
+        HistoryError: the history cannot be written.
+        RunFolderError, UsageError: as `timed_schedules`.
+    """
+    return history.add(*timed_schedules(folder))
+
+
+def timed_schedules(folder: Path) -> tuple[list[KnownSchedule], Nests]:
+    """What a run has timed, as a history adds it, with the loop nests of what was lowered.
 
     Raises:
         RunFolderError: the folder holds no run, or is damaged.
         UsageError: none of the run's pipelines was described, as for a card, or with Halide's own search alone.
-        HistoryError: the history cannot be written.
     """
     run, pipelines = read_recorded_run(folder), known_pipelines(folder)
     if not pipelines:
@@ -48,7 +57,7 @@ def keep_run(folder: Path, history: HistorySource) -> int:
         schedules.append(one)
         with contextlib.suppress(OSError):  # not every schedule was lowered
             nests[one.as_timed, one.sha256] = lowered.read_bytes()
-    return history.add(schedules, nests)
+    return schedules, nests
 
 
 def _schedules_of(run: RecordedRun, pipelines: Mapping[int, KnownPipeline]) -> Iterator[tuple[KnownSchedule, Path]]:

@@ -15,15 +15,12 @@ x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
 Size = tuple[int, ...]
 
 
-@hl.generator(name="convolution")
-class Convolution(hl.Generator):
-    """With `block` the channels out are taken apart, so that those of a block lie side by side for all of a window: who
-    builds the network packs the weights once."""
+class _Windowed(hl.Generator):
+    """A picture, and the window that moves over it."""
 
     rows = hl.GeneratorParam(56)
     columns = hl.GeneratorParam(56)
     channels_in = hl.GeneratorParam(64)
-    channels_out = hl.GeneratorParam(64)
     kernel_rows = hl.GeneratorParam(3)
     kernel_columns = hl.GeneratorParam(3)
     stride_rows = hl.GeneratorParam(1)
@@ -34,11 +31,24 @@ class Convolution(hl.Generator):
     pad_rows_after = hl.GeneratorParam(0)
     pad_columns_before = hl.GeneratorParam(0)
     pad_columns_after = hl.GeneratorParam(0)
-    groups = hl.GeneratorParam(1)
+
+
+class _Reduction(hl.Generator):
+    """What is done to a sum of products."""
+
     has_bias = hl.GeneratorParam(True)
     # Something of the output's shape that is added before the activation.
     adds = hl.GeneratorParam(False)
     activation = hl.GeneratorParam("none")
+
+
+@hl.generator(name="convolution")
+class Convolution(_Windowed, _Reduction):
+    """With `block` the channels out are taken apart, so that those of a block lie side by side for all of a window: who
+    builds the network packs the weights once."""
+
+    channels_out = hl.GeneratorParam(64)
+    groups = hl.GeneratorParam(1)
     # Channels out that lie side by side in the weights; 0 for all of them.
     block = hl.GeneratorParam(0)
 
@@ -67,24 +77,8 @@ class Convolution(hl.Generator):
 
 
 @hl.generator(name="depthwise_convolution")
-class DepthwiseConvolution(hl.Generator):
-    rows = hl.GeneratorParam(56)
-    columns = hl.GeneratorParam(56)
-    channels_in = hl.GeneratorParam(64)
+class DepthwiseConvolution(_Windowed, _Reduction):
     multiplier = hl.GeneratorParam(1)
-    kernel_rows = hl.GeneratorParam(3)
-    kernel_columns = hl.GeneratorParam(3)
-    stride_rows = hl.GeneratorParam(1)
-    stride_columns = hl.GeneratorParam(1)
-    dilation_rows = hl.GeneratorParam(1)
-    dilation_columns = hl.GeneratorParam(1)
-    pad_rows_before = hl.GeneratorParam(0)
-    pad_rows_after = hl.GeneratorParam(0)
-    pad_columns_before = hl.GeneratorParam(0)
-    pad_columns_after = hl.GeneratorParam(0)
-    has_bias = hl.GeneratorParam(True)
-    adds = hl.GeneratorParam(False)
-    activation = hl.GeneratorParam("none")
 
     input = hl.InputBuffer(hl.Float(32), 3)
     # As Keras has them: of each channel in the channels out that it is multiplied to.
@@ -109,12 +103,9 @@ class DepthwiseConvolution(hl.Generator):
 
 
 @hl.generator(name="dense")
-class Dense(hl.Generator):
+class Dense(_Reduction):
     channels_in = hl.GeneratorParam(512)
     channels_out = hl.GeneratorParam(1000)
-    has_bias = hl.GeneratorParam(True)
-    adds = hl.GeneratorParam(False)
-    activation = hl.GeneratorParam("none")
 
     input = hl.InputBuffer(hl.Float(32), 1)
     weights = hl.InputBuffer(hl.Float(32), 2)
@@ -134,20 +125,7 @@ class Dense(hl.Generator):
 
 
 @hl.generator(name="pool")
-class Pool(hl.Generator):
-    rows = hl.GeneratorParam(56)
-    columns = hl.GeneratorParam(56)
-    channels_in = hl.GeneratorParam(64)
-    kernel_rows = hl.GeneratorParam(2)
-    kernel_columns = hl.GeneratorParam(2)
-    stride_rows = hl.GeneratorParam(2)
-    stride_columns = hl.GeneratorParam(2)
-    dilation_rows = hl.GeneratorParam(1)
-    dilation_columns = hl.GeneratorParam(1)
-    pad_rows_before = hl.GeneratorParam(0)
-    pad_rows_after = hl.GeneratorParam(0)
-    pad_columns_before = hl.GeneratorParam(0)
-    pad_columns_after = hl.GeneratorParam(0)
+class Pool(_Windowed):
     is_max = hl.GeneratorParam(True)
 
     input = hl.InputBuffer(hl.Float(32), 3)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
 from halide_autotune.autotune_loop.deadline import Deadline
@@ -79,7 +80,7 @@ class TrainingSession:
 
     def __post_init__(self) -> None:
         self._start = find_weights(BASELINE_WEIGHTS, self.settings).weights
-        self._cores = 1
+        self._recorded: dict[Path, list[RecordedProgram]] = {}
 
     def run(self) -> TrainedWeights:
         """Go on with the training.
@@ -183,10 +184,18 @@ class TrainingSession:
             list(pool.map(lower, [task.task_index for task in run.tasks]))
 
     def _programs(self, iterations: int) -> list[RecordedProgram]:
+        """All programs so far; an iteration that is over is read once."""
         runs = [*self.training.runs(iterations)]
-        for run in runs[:1]:
-            self._cores = read_run_record(run).spec.parallelism
-        return recorded_programs(runs, self._start.network)
+        for run in runs:
+            if run not in self._recorded:
+                self._recorded[run] = recorded_programs([run], self._start.network)
+        return [program for run in runs for program in self._recorded[run]]
+
+    @property
+    def _cores(self) -> int:
+        """That all of them are timed with; 1 where none was."""
+        first = next(self.training.runs(self.training.iterations + 1), None)
+        return 1 if first is None else read_run_record(first).spec.parallelism
 
     @contextlib.contextmanager
     def _tensorflow(self) -> Iterator[None]:

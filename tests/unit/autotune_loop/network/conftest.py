@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.network.operators import Activation, Network, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.operators import Network, Operator, OperatorKind
+from tests.activations import ACTIVATIONS
 
 Picture = Any
 _CONVOLUTIONS = (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION)
@@ -88,7 +89,7 @@ def _computed(operator: Operator, inputs: list[Picture], layers: list[Any]) -> P
             value = layer(value)
     if is_weighty and len(inputs) == 2:
         value = value + inputs[1]
-    return _ACTIVATIONS[operator.activation](np.asarray(value))
+    return ACTIVATIONS[operator.activation](np.asarray(value))
 
 
 def _pooled(value: Any, settings: Any, pads: list[list[int]], strides: list[int]) -> Any:
@@ -102,13 +103,3 @@ def _pooled(value: Any, settings: Any, pads: list[list[int]], strides: list[int]
     sums = tf.nn.avg_pool2d(tf.pad(value, [[0, 0], *pads, [0, 0]]), window, strides, "VALID")
     counts = tf.nn.avg_pool2d(tf.pad(tf.ones_like(value), [[0, 0], *pads, [0, 0]]), window, strides, "VALID")
     return sums / counts
-
-
-_ACTIVATIONS: dict[Activation, Callable[[Picture], Picture]] = {
-    Activation.NONE: lambda value: value,
-    Activation.RELU: lambda value: np.maximum(value, 0),
-    Activation.RELU6: lambda value: np.clip(value, 0, 6),
-    Activation.SIGMOID: lambda value: 1 / (1 + np.exp(-value)),
-    Activation.TANH: np.tanh,
-    Activation.SILU: lambda value: value / (1 + np.exp(-value)),
-}

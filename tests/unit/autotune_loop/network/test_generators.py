@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,17 +14,10 @@ import pytest
 
 from halide_autotune.autotune_loop.network import generators
 from halide_autotune.autotune_loop.network.operators import Activation
+from tests.activations import ACTIVATIONS
 
 pytestmark = pytest.mark.toolchain
 Picture = Any
-ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {
-    Activation.NONE: lambda value: value,
-    Activation.RELU: lambda value: np.maximum(value, 0),
-    Activation.RELU6: lambda value: np.clip(value, 0, 6),
-    Activation.SIGMOID: lambda value: 1 / (1 + np.exp(-value)),
-    Activation.TANH: np.tanh,
-    Activation.SILU: lambda value: value / (1 + np.exp(-value)),
-}
 SMALL = {"rows": 11, "columns": 9, "channels_in": 8}
 PLAIN = {"has_bias": True, "adds": False, "activation": "none"}
 SAME = {f"pad_{axis}_{end}": 1 for axis in ("rows", "columns") for end in ("before", "after")}

@@ -16,9 +16,21 @@ pytestmark = pytest.mark.toolchain
 
 
 def declared(name: str) -> set[str]:
-    """The parameters that a generator has, by its text."""
-    text = OPERATORS_FILE.read_text().split(f'@hl.generator(name="{name}")')[1].split("@hl.generator")[0]
-    return set(re.findall(r"^    (\w+) = hl\.GeneratorParam", text, re.MULTILINE))
+    """The parameters that a generator has, its bases' included, by its text."""
+    text = OPERATORS_FILE.read_text()
+    found = re.search(rf'@hl\.generator\(name="{name}"\)\nclass \w+\(([\w., ]+)\)', text)
+    assert found is not None
+    bodies = [
+        text[found.end() :],
+        *(text.split(f"class {base}(")[1] for base in found[1].split(", ") if f"class {base}(" in text),
+    ]
+    return {
+        parameter
+        for body in bodies
+        for parameter in re.findall(
+            r"^    (\w+) = hl\.GeneratorParam", re.split(r"\n(?:class|@)", body)[0], re.MULTILINE
+        )
+    }
 
 
 def test_every_parameter_is_one_that_the_generator_has(keras: Any) -> None:
