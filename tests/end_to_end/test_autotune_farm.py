@@ -20,6 +20,7 @@ from halide_autotune.targets.process.content_cache import ContentCache
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.end_to_end.test_autotune_devices import check_every_candidate_has_one_end
+from tests.farm_with_a_board import farm_with_a_board
 from tests.generator_projects import cpp_project
 from tests.loopback_farm import loopback_farm
 from tests.loopback_lab import LoopbackLab
@@ -117,14 +118,7 @@ def test_a_worker_is_killed_and_another_joins(
 def test_a_scheduler_is_killed_and_started_again(
     tune: Tune, settings: Settings, cache: ContentCache, examples: Path, tmp_path: Path
 ) -> None:
-    agent_for("x86_64", cache)
-    with (
-        ssh_board(tmp_path / "board", "board") as board,
-        loopback_farm(tmp_path / "farm", settings) as farm,
-    ):
-        lab = LoopbackLab(tmp_path, [board], settings)
-        lab.inventory.write_text(lab.inventory.read_text() + "emulated = true\n")
-        farm.start_worker("lab", lab.settings, lab.inventory, 1)
+    with farm_with_a_board(tmp_path, settings, cache, "lab") as farm:
         events: list[Event] = []
         starts = threading.Thread(target=farm.start_scheduler)
 
@@ -160,16 +154,9 @@ def test_a_scheduler_is_killed_and_started_again(
 def test_a_generator_of_several_files_is_tuned(
     tune: Tune, settings: Settings, cache: ContentCache, tmp_path: Path
 ) -> None:
-    agent_for("x86_64", cache)
     reference = cpp_project(tmp_path / "home")
     generator = sdk.GeneratorSpec(f"{reference.file}:filter", build=reference.build)
-    with (
-        ssh_board(tmp_path / "board", "board") as board,
-        loopback_farm(tmp_path / "farm", settings) as farm,
-    ):
-        lab = LoopbackLab(tmp_path, [board], settings)
-        lab.inventory.write_text(lab.inventory.read_text() + "emulated = true\n")
-        farm.start_worker("lab", lab.settings, lab.inventory, 1)
+    with farm_with_a_board(tmp_path, settings, cache, "lab") as farm:
         asked = {"scheduler": farm.url, "farm_certificates": farm.user_folder, "settings": settings}
         result = tune([generator], target="x86-64", run_folder=tmp_path / "run", rounds=2, **asked)
         assert result.outcome is Outcome.FINISHED

@@ -13,7 +13,6 @@ import pytest
 
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.training.programs import is_judged_by
-from halide_autotune.devices.agent.program import agent_for
 from halide_autotune.sdk.api.weights.train_weights import train_weights
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.process.content_cache import ContentCache
@@ -22,9 +21,7 @@ from halide_autotune.weights.arithmetic import perturb_weights
 from halide_autotune.weights.lineage import read_lineage
 from halide_autotune.weights.weights_file import read_weights, weights_sha256, write_weights
 from tests.end_to_end.run_files import rows
-from tests.loopback_farm import loopback_farm
-from tests.loopback_lab import LoopbackLab
-from tests.remote_board import ssh_board
+from tests.farm_with_a_board import farm_with_a_board
 
 # Two programs, of which the second judges.
 OPTIONS = {"target": "host", "size": "64x48", "programs": 2, "batch_size": 8, "seed": 1, "parallelism": 1}
@@ -91,7 +88,6 @@ def test_a_training_is_killed_and_gone_on_with(settings: Settings, tmp_path: Pat
 def test_on_a_farm_the_next_iteration_draws_other_programs_with_the_weights_of_before(
     settings: Settings, cache: ContentCache, tmp_path: Path
 ) -> None:
-    agent_for("x86_64", cache)
     folder, stop = tmp_path / "training", StopSignal()
     first = folder / "iteration_001.weights"
 
@@ -103,13 +99,7 @@ def test_on_a_farm_the_next_iteration_draws_other_programs_with_the_weights_of_b
         if text.startswith("Iteration 1"):  # so few schedules teach nothing
             write_weights(perturb_weights(read_weights(first), 0.1, 1), first)
 
-    with (
-        ssh_board(tmp_path / "board", "board") as board,
-        loopback_farm(tmp_path / "farm", settings) as farm,
-    ):
-        lab = LoopbackLab(tmp_path, [board], settings)
-        lab.inventory.write_text(lab.inventory.read_text() + "emulated = true\n")
-        farm.start_worker("trainer", lab.settings, lab.inventory, 1)
+    with farm_with_a_board(tmp_path, settings, cache, "trainer") as farm:
         place = {"target": "x86-64", "scheduler": farm.url, "farm_certificates": farm.user_folder}
         options = {**place, "size": "64x48", "programs": 1, "batch_size": 8}
         result = train_weights(
