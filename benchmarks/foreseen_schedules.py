@@ -33,10 +33,10 @@ from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior, read_prior
-from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, read_prior
+from halide_autotune.autotune_loop.search.models.population_model import ENOUGH_TIMED
+from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, sample_file_name
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.autotune_loop.training.lowered_samples import opened_task

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import sdk
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
-from halide_autotune.autotune_loop.search.techniques.models import GAUSSIAN_PROCESS, LOWERED
+from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, LOWERED
 
 _AS_GOOD = 1.05
 # When each schedule was timed, in seconds from the run's begin, and the best until then.

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.recorded_nests import RecordedNests, recorded_nests
 from benchmarks.simulated_clock_ranking import open_bench
 from halide_autotune.autotune_loop.cost_model.ranking import best_in_top, ordered_pairs
-from halide_autotune.autotune_loop.search.techniques.nest_prior import SHIPPED, NestPrior, read_prior
+from halide_autotune.autotune_loop.search.models.nest_prior import SHIPPED, NestPrior, read_prior
 
 GOAL = 0.6
 

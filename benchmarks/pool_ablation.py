@@ -31,9 +31,9 @@ from benchmarks.simulated_clock_ranking import Bench, open_bench
 from benchmarks.tree_gru import NestPaths, TreeGru
 from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior, fit_prior
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior
+from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 
 _FIRST = _BATCH = 16

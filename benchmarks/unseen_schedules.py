@@ -29,8 +29,8 @@ from halide_autotune.autotune_loop.cost_model.ranking import best_in_top, ordere
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
-from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior, read_prior
+from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, read_prior
 from halide_autotune.autotune_loop.specification.options import LearnOptions
 from halide_autotune.autotune_loop.specification.tuning_task import sample_file_name
 from halide_autotune.autotune_loop.store.sample_file import Sample, read_sample

@@ -23,12 +23,12 @@ from halide_autotune.autotune_loop.run.result import TuneResult as TuneResult
 from halide_autotune.autotune_loop.schedule.model import Schedule as Schedule
 from halide_autotune.autotune_loop.schedule.reading.pipeline import ReadSchedule as ReadSchedule
 from halide_autotune.autotune_loop.schedule.show import ShowFormat as ShowFormat
-from halide_autotune.autotune_loop.search.techniques.models import ScheduleCostModel as ScheduleCostModel
-from halide_autotune.autotune_loop.search.techniques.technique import InUse as InUse
-from halide_autotune.autotune_loop.search.techniques.technique import Population as Population
+from halide_autotune.autotune_loop.search.models.model import ScheduleCostModel as ScheduleCostModel
+from halide_autotune.autotune_loop.search.models.population import InUse as InUse
+from halide_autotune.autotune_loop.search.models.population import Population as Population
+from halide_autotune.autotune_loop.search.models.population import Tried as Tried
 from halide_autotune.autotune_loop.search.techniques.technique import Proposal as Proposal
 from halide_autotune.autotune_loop.search.techniques.technique import Technique as Technique
-from halide_autotune.autotune_loop.search.techniques.technique import Tried as Tried
 from halide_autotune.autotune_loop.shipping.check_folder import CheckedFolder as CheckedFolder
 from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule as CheckedSchedule
 from halide_autotune.autotune_loop.shipping.gate.checked_schedule import GateResult as GateResult

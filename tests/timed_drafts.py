@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.search.models.population import Population, Tried
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Tried
 from tests.drafted_pipelines import recorded, starting_drafts
 
 NAME = "separable_filter"

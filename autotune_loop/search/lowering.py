@@ -14,8 +14,8 @@ from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
 from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
+from halide_autotune.autotune_loop.search.models.model import LOWERED
 from halide_autotune.autotune_loop.search.run_pace import RunPace
-from halide_autotune.autotune_loop.search.techniques.models import LOWERED
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import LoopNest

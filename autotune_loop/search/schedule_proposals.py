@@ -34,12 +34,13 @@ from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_s
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
 from halide_autotune.autotune_loop.search.lowering import RunLowerings
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.techniques.registry import PlugInTechnique, load_techniques
-from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN

@@ -18,7 +18,7 @@ from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatc
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, best_in_top, ordered_pairs, score_ranking
 from halide_autotune.autotune_loop.cost_model.training import calibrate
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior, RecordedPipeline, fit_prior
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, RecordedPipeline, fit_prior
 from halide_autotune.autotune_loop.specification.options import LearnOptions
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
 from halide_autotune.autotune_loop.training.trained_weights import Scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from halide_autotune.autotune_loop.search.techniques.models import MODELS
+from halide_autotune.autotune_loop.search.models.model import MODELS
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
 from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.sdk.checks.check import Check

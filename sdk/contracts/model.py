@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from halide_autotune.autotune_loop.gaussian_process import Array
-from halide_autotune.autotune_loop.search.techniques.models import MODELS, ScheduleCostModel
-from halide_autotune.autotune_loop.search.techniques.plug_in_model import checked_prediction
-from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED, features_in
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features
+from halide_autotune.autotune_loop.search.models.model import MODELS, ScheduleCostModel
+from halide_autotune.autotune_loop.search.models.plug_in_model import checked_prediction
+from halide_autotune.autotune_loop.search.models.population_model import ENOUGH_TIMED, features_in
+from halide_autotune.autotune_loop.search.models.schedule_model import Features
 from halide_autotune.sdk.contracts.require import require
 from halide_autotune.sdk.contracts.sample_population import sample_population
 from halide_autotune.targets.extension_point import told

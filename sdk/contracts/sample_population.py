@@ -9,8 +9,8 @@ from random import Random
 
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.search.models.population import Population, Tried
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Tried
 from halide_autotune.autotune_loop.sketches.sketches import sketches
 from halide_autotune.targets.pipeline.shape import read_shape
 

@@ -8,8 +8,9 @@ from random import Random
 
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES, checked_proposal
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Technique
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal, Technique
 from halide_autotune.sdk.contracts.require import require
 from halide_autotune.sdk.contracts.sample_population import sample_population
 from halide_autotune.targets.extension_point import told

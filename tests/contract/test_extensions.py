@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from halide_autotune.autotune_loop.search.models.model import ScheduleCostModel
+from halide_autotune.autotune_loop.search.models.population import Population
+from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
-from halide_autotune.autotune_loop.search.techniques.models import ScheduleCostModel
 from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Technique
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal, Technique
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.remote.open import open_link
 from halide_autotune.sdk.contracts.sample_population import PIPELINE

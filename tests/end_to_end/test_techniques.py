@@ -21,7 +21,7 @@ from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.search import lowering
 from halide_autotune.autotune_loop.search.known.known_schedules import known_pipelines
-from halide_autotune.autotune_loop.search.techniques.models import MODELS
+from halide_autotune.autotune_loop.search.models.model import MODELS
 from halide_autotune.autotune_loop.search.techniques.registry import TECHNIQUES
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.autotune_loop.store.run_record import read_run_record

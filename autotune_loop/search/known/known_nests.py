@@ -11,8 +11,8 @@ from halide_autotune.autotune_loop.history.known_schedule import threads_text
 from halide_autotune.autotune_loop.lowered.features import features_of_nest
 from halide_autotune.autotune_loop.lowered.lowered_file import unpack_lowered
 from halide_autotune.autotune_loop.search.known.histories import HistorySource, nests_of
-from halide_autotune.autotune_loop.search.techniques.models import LOWERED
-from halide_autotune.autotune_loop.search.techniques.nest_prior import (
+from halide_autotune.autotune_loop.search.models.model import LOWERED
+from halide_autotune.autotune_loop.search.models.nest_prior import (
     NestPrior,
     RecordedPipeline,
     read_prior,

@@ -1,4 +1,4 @@
 """Ways of proposing schedules as data, and how a batch is divided between them.
 
-Imports `sketches`, `moves` and `draft`, but no executor and no store.
+Imports `search.models`, `sketches`, `moves` and `draft`, but no executor and no store.
 """

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from random import Random
 
 from halide_autotune.autotune_loop.moves.mutation import Mutation
+from halide_autotune.autotune_loop.search.models.population import Population
+from halide_autotune.autotune_loop.search.models.population_model import PopulationModel, PopulationModels
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, chances_of, move_weights, parents_of
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModel, PopulationModels
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 
 _CHAINS_PER_WANTED, _MOST_CHAINS, _STEPS = 2, 16, 8
 # In logarithms of the time: a step to what is expected to take so much more is taken in one of e cases.

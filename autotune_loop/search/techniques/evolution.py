@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 from halide_autotune.autotune_loop.moves.mutation import MOVES, Child, Mutation
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModel, PopulationModels
+from halide_autotune.autotune_loop.search.models.population import Population, Tried
+from halide_autotune.autotune_loop.search.models.population_model import PopulationModel, PopulationModels
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Tried
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 
 # The parents: so many of the fastest, of which one family has at most a share; the faster the sooner.
 _PARENTS = 24

@@ -17,9 +17,10 @@ from halide_autotune.autotune_loop.draft.factors import FactorPlace, factors_of,
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.moves.mutation import Mutation
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels
+from halide_autotune.autotune_loop.search.models.population import Population, Tried
+from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Tried
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 
 # Schedules that differ in more than numbers, the fastest first.
 _BASES, _SLOWEST_BASE = 4, 1.5

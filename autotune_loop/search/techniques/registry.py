@@ -8,14 +8,15 @@ from itertools import islice
 from random import Random
 
 from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.search.models.model import load_model
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+from halide_autotune.autotune_loop.search.models.population import Population
+from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
-from halide_autotune.autotune_loop.search.techniques.models import load_model
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal, Technique
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal, Technique
 from halide_autotune.autotune_loop.specification.options import SearchOptions
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.extension_point import ExtensionPoint

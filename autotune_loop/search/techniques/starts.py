@@ -8,7 +8,8 @@ from random import Random
 
 from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
+from halide_autotune.autotune_loop.search.models.population import Population
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from halide_autotune.autotune_loop.sketches.sketches import Sketch, sketches
 
 

@@ -2,78 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.draft.model import Draft
-from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.lowered.features import NestFeatures
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A schedule whose time is known.
-
-    Attributes:
-        symbol: of its kernel.
-        time_ms: on the run's scale.
-        parents, moves: how it was made; see `SchedulePoint`.
-    """
-
-    symbol: str
-    draft: Draft
-    time_ms: float
-    parents: tuple[str, ...] = ()
-    moves: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class InUse:
-    """The schedule that is used today.
-
-    Attributes:
-        origin: OWN_SCHEDULE or INCUMBENT.
-    """
-
-    origin: Origin
-    draft: Draft
-
-
-class Lowering(Protocol):
-    """Lowers schedules, which tells much of their time and takes a part of what building them takes."""
-
-    def affordable(self, wanted: int) -> int:
-        """How many schedules it is worth lowering to choose so many from them."""
-
-    def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
-        """The features of each one's loop nest, None where Halide refuses it; None if nothing can be lowered."""
-
-
-@dataclass(frozen=True)
-class Population:
-    """What a run knows of one pipeline's schedules.
-
-    Attributes:
-        tried: the fastest first.
-        failed_moves: moves → how many schedules that they made failed.
-        cores: that parallel loops run on.
-        in_use: the incumbent's header, else the generator's own schedule, where that can be read.
-        known: the best that earlier runs found for an equal pipeline, the most promising first.
-        busy: Func → its share of the time of a schedule among the fastest; empty where nobody has looked.
-        lowering: None where schedules are not to be lowered for a choice.
-    """
-
-    names: PipelineNames
-    tried: Sequence[Tried]
-    failed_moves: Mapping[str, int]
-    cores: int
-    in_use: InUse | None = None
-    known: Sequence[Draft] = ()
-    busy: Mapping[str, float] = field(default_factory=dict)
-    lowering: Lowering | None = None
+from halide_autotune.autotune_loop.search.models.population import Population
 
 
 @dataclass(frozen=True)

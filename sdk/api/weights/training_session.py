@@ -15,7 +15,7 @@ from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.events import Listener
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.run.result import Outcome
-from halide_autotune.autotune_loop.search.techniques.nest_prior import read_prior, write_prior
+from halide_autotune.autotune_loop.search.models.nest_prior import read_prior, write_prior
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_record import FILE_NAME as RUN_FILE_NAME
 from halide_autotune.autotune_loop.store.run_record import read_run_record

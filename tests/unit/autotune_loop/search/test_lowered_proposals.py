@@ -7,8 +7,8 @@ from typing import Any
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.execute.tasks.task import Task
 from halide_autotune.autotune_loop.lowered.lowered_file import read_lowered
+from halide_autotune.autotune_loop.search.models.population_model import ENOUGH_TIMED
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
-from halide_autotune.autotune_loop.search.techniques.population_model import ENOUGH_TIMED
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest
 from halide_autotune.targets.lowering.lower import Lowered

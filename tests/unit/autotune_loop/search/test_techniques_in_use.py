@@ -14,9 +14,10 @@ from halide_autotune.autotune_loop.candidate import (
 )
 from halide_autotune.autotune_loop.events import Notice
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import DescribePipeline
+from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.techniques import registry
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.errors import ToolchainError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason

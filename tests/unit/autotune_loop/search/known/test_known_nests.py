@@ -15,7 +15,7 @@ from halide_autotune.autotune_loop.history.history import History
 from halide_autotune.autotune_loop.history.known_schedule import threads_text
 from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered
 from halide_autotune.autotune_loop.search.known.known_nests import LIMITS, prior_of_run
-from halide_autotune.autotune_loop.search.techniques.nest_prior import read_prior, write_prior
+from halide_autotune.autotune_loop.search.models.nest_prior import read_prior, write_prior
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest

@@ -11,10 +11,11 @@ import pytest
 
 from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
+from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
+from halide_autotune.autotune_loop.search.models.schedule_model import ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
-from halide_autotune.autotune_loop.search.techniques.schedule_model import ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from tests.drafted_pipelines import header_drafts, recorded, starting_drafts
 from tests.timed_drafts import learnt
 

@@ -10,9 +10,10 @@ from random import Random
 from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.draft.factors import FactorPlace, factors_of, with_factors
 from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
 from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population, Proposal, Tried
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from tests.drafted_pipelines import recorded, starting_drafts
 
 NAME = "separable_filter"

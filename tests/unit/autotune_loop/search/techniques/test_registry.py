@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from halide_autotune.autotune_loop.search.techniques.registry import (
     TECHNIQUES,
     PlugInTechnique,
     load_techniques,
 )
-from halide_autotune.autotune_loop.search.techniques.technique import Population, Proposal
+from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from halide_autotune.autotune_loop.specification.options import SearchOptions
 from halide_autotune.targets.errors import UsageError
 from tests.installed_package import install_package

@@ -6,8 +6,8 @@ from itertools import islice
 from random import Random
 
 from halide_autotune.autotune_loop.candidate import Origin
+from halide_autotune.autotune_loop.search.models.population import InUse, Population
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
-from halide_autotune.autotune_loop.search.techniques.technique import InUse, Population
 from tests.drafted_pipelines import plain_draft, recorded
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features
+from halide_autotune.autotune_loop.search.models.schedule_model import Features
 from halide_autotune.targets.extension_point import ExtensionPoint
 
 GAUSSIAN_PROCESS = "gaussian_process"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from halide_autotune.autotune_loop.draft.features import ABSENT, FEATURE_NAMES
-from halide_autotune.autotune_loop.search.techniques.schedule_model import ScheduleModel
+from halide_autotune.autotune_loop.search.models.schedule_model import ScheduleModel
 
 PLACE = FEATURE_NAMES.index("vectorized")
 

@@ -12,8 +12,8 @@ import pytest
 
 from halide_autotune.autotune_loop.cost_model.ranking import ordered_pairs
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
-from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
-from halide_autotune.autotune_loop.search.techniques.nest_prior import (
+from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_prior import (
     SHIPPED,
     NestPrior,
     fit_prior,
@@ -94,7 +94,7 @@ def test_it_is_read_as_it_was_written(prior: NestPrior, tmp_path: Path) -> None:
 
 
 def test_one_of_other_features_is_left_out(prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "halide_autotune.autotune_loop.search.techniques.nest_prior.NEST_FEATURE_NAMES"
+    module = "halide_autotune.autotune_loop.search.models.nest_prior.NEST_FEATURE_NAMES"
     monkeypatch.setattr(module, (*NEST_FEATURE_NAMES[:-1], "another"))
     write_prior(replace(prior), tmp_path / "prior.npz")
     monkeypatch.undo()

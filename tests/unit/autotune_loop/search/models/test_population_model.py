@@ -13,16 +13,16 @@ import numpy as np
 from halide_autotune.autotune_loop.draft.factors import factors_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
-from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
-from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.techniques.population_model import (
+from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+from halide_autotune.autotune_loop.search.models.population import Population
+from halide_autotune.autotune_loop.search.models.population_model import (
     ENOUGH_TIMED,
     PopulationModel,
     PopulationModels,
 )
-from halide_autotune.autotune_loop.search.techniques.technique import Population
+from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
+from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from tests.timed_drafts import learnt
 
 

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.search.techniques.nest_model import MOST_SAMPLES, NestModel
+from halide_autotune.autotune_loop.search.models.nest_model import MOST_SAMPLES, NestModel
 
 
 def nests(count: int, seed: int = 1) -> list[tuple[float, ...]]:

@@ -10,12 +10,12 @@ from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.techniques.models import GAUSSIAN_PROCESS, PlugInModels
-from halide_autotune.autotune_loop.search.techniques.nest_model import NestModel
-from halide_autotune.autotune_loop.search.techniques.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.techniques.plug_in_model import FittedModel, PlugInModel
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
-from halide_autotune.autotune_loop.search.techniques.technique import Population
+from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, PlugInModels
+from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+from halide_autotune.autotune_loop.search.models.plug_in_model import FittedModel, PlugInModel
+from halide_autotune.autotune_loop.search.models.population import Population
+from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.targets.extension_point import told
 
 # Of fewer schedules there is nothing to learn.

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from halide_autotune.autotune_loop.gaussian_process import CURIOSITY, Array
-from halide_autotune.autotune_loop.search.techniques.models import ScheduleCostModel
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.search.models.model import ScheduleCostModel
+from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 
 
 class FittedModel(Protocol):

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from halide_autotune.autotune_loop.search.models.model import PlugInModels, load_model
+from halide_autotune.autotune_loop.search.models.plug_in_model import checked_prediction
+from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
+from halide_autotune.autotune_loop.search.models.schedule_model import Features
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
-from halide_autotune.autotune_loop.search.techniques.models import PlugInModels, load_model
-from halide_autotune.autotune_loop.search.techniques.plug_in_model import checked_prediction
-from halide_autotune.autotune_loop.search.techniques.population_model import PopulationModels
-from halide_autotune.autotune_loop.search.techniques.schedule_model import Features
 from halide_autotune.autotune_loop.search.techniques.technique import Technique
 from tests.timed_drafts import learnt
 

@@ -16,7 +16,7 @@ from halide_autotune.autotune_loop.gaussian_process import (
     most_promising,
 )
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.techniques.nest_prior import FURTHEST_FEATURE, NestPrior, distances
+from halide_autotune.autotune_loop.search.models.nest_prior import FURTHEST_FEATURE, NestPrior, distances
 
 # For the distance of two schedules in one feature; for all of them, times the square root of how many there are.
 _LENGTHS = (0.3, 0.6, 1.0, 2.0, 4.0)
