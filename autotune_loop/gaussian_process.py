@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-# How much what is not known of a candidate speaks for it, in standard deviations.
-CURIOSITY = 1.0
 # In multiples of the shortest.
 _FURTHEST_TIME = 4.0
 
@@ -60,27 +58,6 @@ def condition(kernel: Array, values: Array, noise: float) -> Posterior:
     weights: Array = np.linalg.solve(covariance, values).astype(np.float64)
     likelihood = float(-0.5 * values @ weights - np.log(np.diag(factor)).sum())
     return Posterior(factor, weights, likelihood)
-
-
-def most_promising(means: Array, covariance: Array, noise: float, count: int) -> list[int]:
-    """The places of the `count` candidates to time, the most promising first.
-
-    The lower the lower bound of its value the sooner; each that is chosen counts as timed for what is known of the
-    next, so that they differ (GP-BUCB: Desautels, Krause and Burdick 2014).
-
-    Args:
-        means, covariance: of the candidates, as far as they are known.
-        noise: variance of what the process does not explain.
-    """
-    left, chosen = np.ones(len(means), dtype=bool), []
-    for _ in range(min(count, len(means))):
-        bounds = means - CURIOSITY * np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        place = int(np.argmin(np.where(left, bounds, np.inf)))
-        chosen.append(place)
-        left[place] = False
-        column = covariance[:, place]
-        covariance = covariance - np.outer(column, column) / (max(covariance[place, place], 0.0) + noise)
-    return chosen
 
 
 def clipped_log_times(times_ms: Sequence[float]) -> Array:

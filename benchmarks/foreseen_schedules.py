@@ -121,8 +121,8 @@ def _predictions(before: Sequence[Known], batch: Sequence[Known], prior: NestPri
     by_schedule = ScheduleModel([one.features for one in before], times_ms)
     return {
         "schedule": by_schedule.predict([one.features for one in batch])[0],
-        "nest": NestModel(timed, times_ms).predict(nests)[0],
-        "prior": NestModel(timed, times_ms, prior).predict(nests)[0],
+        "nest": NestModel(timed, times_ms).expectation(nests).means,
+        "prior": NestModel(timed, times_ms, prior).expectation(nests).means,
     }
 
 

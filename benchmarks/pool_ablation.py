@@ -2,14 +2,14 @@
 
     python -m benchmarks.pool_ablation harris=RUN[,RUN ...] hist=RUN ... [--trials 192] [--seeds 5] [--ways random ...]
 
-A pool is what runs of one pipeline have timed: at least 500 schedules of all techniques are worth it. Runs that have
-converged leave hundreds within a few per cent of the best, which any way finds: of those within 2 % of each other three
-are kept, so that the best are few, as they are among all schedules that there are. Each way begins
-with the same 16 at random, and then chooses 16 at a time of what it has not chosen yet; it knows the times of what it
-has chosen alone. Compared with AutoTVM's figures 4 to 7 (Chen et al. 2018): random choice, a genetic algorithm's
-(neighbours of the fastest), simulated annealing on a model, and each model with and without uncertainty, variety and
-what the other pools teach. Printed: after how many trials a way is within 5 % of the pool's best, and how near it is
-after 32, 64 and 128; medians with quartiles over pools and seeds. With --page a plot of the best against trials.
+A pool is what `benchmarks.record_pool` has timed of one pipeline: at least 500 schedules, as chance makes them, so that
+the best are few. Each way begins with the same 16 at random, and then chooses 16 at a time of what it has not chosen
+yet; it knows the times of what it has chosen alone. Compared with AutoTVM's figures 4 to 7 (Chen et al. 2018): random
+choice, a genetic algorithm's (neighbours of the fastest), simulated annealing on a model, and each model by its means
+alone, with uncertainty, with variety too, by expected improvement, and with what the other pools teach. Printed: after
+how many trials a way has what random choice has after 500 in the median, and is within 5 % of the pool's best; and how
+near it is after 32, 64 and 128; medians with quartiles over pools and seeds. With --page a plot of the best against
+trials.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.foreseen_schedules import Known, known_schedules
+from benchmarks.foreseen_schedules import known_schedules
 from benchmarks.simulated_clock_ranking import Bench, open_bench
 from benchmarks.tree_gru import NestPaths, TreeGru
-from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times
+from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
+from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior
+from halide_autotune.autotune_loop.search.models.population_model import MakeNestModel
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 
@@ -40,7 +42,7 @@ _FIRST = _BATCH = 16
 _NEAR = 1.05
 _NEIGHBOURS, _CHAINS, _STEPS = 12, 32, 40
 _AFTER = (32, 64, 128)
-_BIN, _MOST_OF_BIN = 0.02, 3
+_RANDOM_TRIALS, _RANDOM_SEEDS = 500, 101
 # Of each other pool, for what they teach.
 _MOST_TAUGHT = 128
 
@@ -119,15 +121,15 @@ def _genetic(trial: Trial) -> list[int]:
     return [*found, *rest][:_BATCH]
 
 
-Predict = Callable[[Trial, Sequence[int]], tuple[Array, Array]]
+# What a model that has learnt from a trial's times expects of the schedules at these places.
+Expect = Callable[[Trial, Sequence[int]], Expectation]
 
 
-def _annealed(predict: Predict) -> Way:
+def _annealed(expect: Expect) -> Way:
     """Chains of steps to neighbours, on what a model expects (AutoTVM's simulated annealing)."""
 
     def choose(trial: Trial) -> list[int]:
-        everything = range(len(trial.pool.times_ms))
-        expected = predict(trial, everything)[0]
+        expected = expect(trial, range(len(trial.pool.times_ms))).means
         order = np.argsort(trial.times_ms, kind="stable")
         at = np.array([trial.chosen[order[place % len(order)]] for place in range(_CHAINS)])
         seen = {*map(int, at)}
@@ -145,82 +147,76 @@ def _annealed(predict: Predict) -> Way:
     return choose
 
 
-def _schedule_model(trial: Trial, places: Sequence[int]) -> tuple[Array, Array]:
+def _of_schedules(trial: Trial, places: Sequence[int]) -> Expectation:
     known = ScheduleModel([trial.pool.features[place] for place in trial.chosen], trial.times_ms)
-    return known.predict([trial.pool.features[place] for place in places])
+    return known.expectation([trial.pool.features[place] for place in places])
 
 
-def _nests(trial: Trial, places: Sequence[int], prior: NestPrior | None = None) -> tuple[Array, Array]:
-    known = NestModel([trial.pool.nests[place] for place in trial.chosen], trial.times_ms, prior)
-    return known.predict([trial.pool.nests[place] for place in places])
+def _of_nests(make: MakeNestModel, *, with_others: bool = False) -> Expect:
+    def expect(trial: Trial, places: Sequence[int]) -> Expectation:
+        timed = [trial.pool.nests[place] for place in trial.chosen]
+        model = make(timed, trial.times_ms, trial.others if with_others else None)
+        return model.expectation([trial.pool.nests[place] for place in places])
+
+    return expect
 
 
-def _trees(trial: Trial, places: Sequence[int], *, uses_ranks: bool) -> tuple[Array, Array]:
-    """Three boosted forests, each of another draw. The project does without: `pip install lightgbm scikit-learn`."""
-    from lightgbm import LGBMRanker, LGBMRegressor
+def _gru(*, uses_ranks: bool) -> Expect:
+    def expect(trial: Trial, places: Sequence[int]) -> Expectation:
+        model = TreeGru(trial.pool.paths, uses_ranks=uses_ranks, seed=trial.seed)
+        model.fit(trial.chosen, trial.times_ms)
+        means, deviations = model.predict(places)
+        return Expectation(means, np.diag(deviations**2), 0.0, float(model.predict(trial.chosen)[0].min()))
 
-    rows, logs = np.array(trial.pool.nests), clipped_log_times(trial.times_ms)
-    told = {"n_estimators": 120, "num_leaves": 8, "min_child_samples": 4, "learning_rate": 0.08, "verbose": -1}
-    found = []
-    for member in range(3):
-        drawn = trial.source.choice(len(logs), len(logs))
-        here = rows[np.array(trial.chosen)[drawn]]
-        if uses_ranks:
-            order = np.argsort(np.argsort(-logs[drawn]))
-            grades = (31 * order // max(1, len(order) - 1)).astype(int)
-            model: Any = LGBMRanker(**told, random_state=member, label_gain=[*range(32)])
-            model.fit(here, grades, group=[len(here)])
-            found.append(-model.predict(rows[list(places)]))
-        else:
-            model = LGBMRegressor(**told, random_state=member)
-            found.append(model.fit(here, logs[drawn]).predict(rows[list(places)]))
-    return np.mean(found, axis=0), np.std(found, axis=0)
+    return expect
 
 
-def _gru(trial: Trial, places: Sequence[int], *, uses_ranks: bool) -> tuple[Array, Array]:
-    model = TreeGru(trial.pool.paths, uses_ranks=uses_ranks, seed=trial.seed)
-    model.fit(trial.chosen, trial.times_ms)
-    return model.predict(places)
-
-
-def _first_by(predict: Predict, curiosity: float = 0.0) -> Way:
-    """Those with the lowest lower bounds."""
+def _by_means(expect: Expect) -> Way:
+    """Those that are expected to be fastest."""
 
     def choose(trial: Trial) -> list[int]:
         left = trial.left
-        means, deviations = predict(trial, left)
-        order = np.argsort(means - curiosity * deviations, kind="stable")[:_BATCH]
-        return [left[place] for place in order]
+        return [left[place] for place in np.argsort(expect(trial, left).means, kind="stable")[:_BATCH]]
 
     return choose
 
 
-def _varied(with_others: bool) -> Way:
-    """As the search does it: what is chosen counts as timed for what is known of the next."""
+def _by(expect: Expect, acquisition: Acquisition, *, varied: bool = True) -> Way:
+    """As the search does it: what is not known counts, and with variety what is chosen counts as timed."""
 
     def choose(trial: Trial) -> list[int]:
         left = trial.left
-        prior = trial.others if with_others else None
-        model = NestModel([trial.pool.nests[place] for place in trial.chosen], trial.times_ms, prior)
-        return [left[place] for place in model.ranking([trial.pool.nests[place] for place in left], _BATCH)]
+        expected = expect(trial, left)
+        if not varied:
+            expected = replace(expected, covariance=np.diag(np.diag(expected.covariance)))
+        return [left[place] for place in expected.most_promising(_BATCH, acquisition)]
 
     return choose
 
 
+def _trees_of_times(nests: Sequence[NestFeatures], times_ms: Sequence[float], prior: NestPrior | None) -> BoostedTrees:
+    return BoostedTrees(nests, times_ms, prior, uses_ranks=False)
+
+
+_BOUND, _IMPROVEMENT = Acquisition
+_MODELS: Mapping[str, Expect] = {
+    "schedules": _of_schedules,
+    "nests": _of_nests(NestModel),
+    "trees": _of_nests(BoostedTrees),
+}
 WAYS: Mapping[str, Way] = {
     "random": _random,
     "genetic": _genetic,
-    "annealing on schedules": _annealed(_schedule_model),
-    "annealing on nests": _annealed(_nests),
-    "schedules": _first_by(_schedule_model, 1.0),
-    "nests, means alone": _first_by(_nests),
-    "nests, uncertainty": _first_by(_nests, 1.0),
-    "nests, variety too": _varied(with_others=False),
-    "nests, other pools too": _varied(with_others=True),
-    "boosted trees": _first_by(lambda *asked: _trees(*asked, uses_ranks=False), 1.0),
-    "boosted trees, ranks": _first_by(lambda *asked: _trees(*asked, uses_ranks=True), 1.0),
-    "tree GRU": _first_by(lambda *asked: _gru(*asked, uses_ranks=False), 1.0),
-    "tree GRU, ranks": _first_by(lambda *asked: _gru(*asked, uses_ranks=True), 1.0),
+    **{f"{name}, annealing": _annealed(expect) for name, expect in _MODELS.items()},
+    **{f"{name}, means alone": _by_means(expect) for name, expect in _MODELS.items()},
+    **{f"{name}, bound alone": _by(expect, _BOUND, varied=False) for name, expect in _MODELS.items()},
+    **{f"{name}, bound": _by(expect, _BOUND) for name, expect in _MODELS.items()},
+    **{f"{name}, improvement": _by(expect, _IMPROVEMENT) for name, expect in _MODELS.items()},
+    "trees of times, bound": _by(_of_nests(_trees_of_times), _BOUND),
+    "nests, bound, other pools": _by(_of_nests(NestModel, with_others=True), _BOUND),
+    "trees, bound, other pools": _by(_of_nests(BoostedTrees, with_others=True), _BOUND),
+    "tree GRU, bound": _by(_gru(uses_ranks=True), _BOUND),
+    "tree GRU of times, bound": _by(_gru(uses_ranks=False), _BOUND),
 }
 
 
@@ -239,6 +235,7 @@ def main() -> int:
     for pool in pools:
         print(f"{pool.name}: {len(pool.times_ms)} schedules, the best {pool.times_ms.min():.3f} ms", file=sys.stderr)
     print(f"{'':24}{'within 5 % after':>24}" + "".join(f"{f'best after {count}':>22}" for count in _AFTER), flush=True)
+    goals = [_after_random(pool) for pool in pools for _ in range(arguments.seeds)]
     curves: dict[str, list[Array]] = {}
     for name in arguments.ways:
         curves[name] = [
@@ -246,14 +243,14 @@ def main() -> int:
             for pool in pools
             for seed in range(arguments.seeds)
         ]
-        print(_row(name, curves[name]), flush=True)
+        print(_row(name, curves[name], goals), flush=True)
     if arguments.page is not None:
         _draw(curves, arguments.page)
     return 0
 
 
 def _pool(name: str, runs: str, bench: Bench) -> Pool:
-    known = _thinned([one for run in runs.split(",") for one in known_schedules(Path(run), bench)])
+    known = [one for run in runs.split(",") for one in known_schedules(Path(run), bench)]
     return Pool(
         name,
         np.array([one.measured.median_ms for one in known]),
@@ -261,16 +258,6 @@ def _pool(name: str, runs: str, bench: Bench) -> Pool:
         [one.tree for one in known],
         [one.features for one in known],
     )
-
-
-def _thinned(known: Sequence[Known]) -> list[Known]:
-    bins: dict[int, list[Known]] = {}
-    for place in np.random.default_rng(0).permutation(len(known)):
-        one = known[int(place)]
-        of_bin = bins.setdefault(int(np.log(one.measured.median_ms) / _BIN), [])
-        if len(of_bin) < _MOST_OF_BIN:
-            of_bin.append(one)
-    return [one for of_bin in bins.values() for one in of_bin]
 
 
 def _taught(pools: Sequence[Pool]) -> NestPrior | None:
@@ -289,11 +276,23 @@ def _curve(way: Way, trial: Trial, trials: int) -> Array:
     return np.minimum.accumulate(trial.times_ms[:trials]) / trial.pool.times_ms.min()
 
 
-def _row(name: str, curves: Sequence[Array]) -> str:
-    near = [int(np.argmax(curve <= _NEAR)) + 1 if (curve <= _NEAR).any() else len(curve) + 1 for curve in curves]
-    cells = [_quartiles(near, "{:.0f}")]
+def _after_random(pool: Pool) -> float:
+    """The best after 500 trials at random in the median, over the pool's best."""
+    count = min(_RANDOM_TRIALS, len(pool.times_ms))
+    drawn = [np.random.default_rng(seed).permutation(pool.times_ms)[:count].min() for seed in range(_RANDOM_SEEDS)]
+    return float(np.median(drawn)) / float(pool.times_ms.min())
+
+
+def _row(name: str, curves: Sequence[Array], goals: Sequence[float]) -> str:
+    as_random = [_reached(curve, goal) for curve, goal in zip(curves, goals, strict=True)]
+    cells = [_quartiles(as_random, "{:.0f}"), _quartiles([_reached(curve, _NEAR) for curve in curves], "{:.0f}")]
     cells += [_quartiles([curve[min(count, len(curve)) - 1] for curve in curves], "{:.3f}") for count in _AFTER]
-    return f"{name:24}{cells[0]:>24}" + "".join(f"{cell:>22}" for cell in cells[1:])
+    return f"{name:28}" + "".join(f"{cell:>22}" for cell in cells)
+
+
+def _reached(curve: Array, goal: float) -> int:
+    """After how many trials a goal is reached; one more than there were where it never is."""
+    return int(np.argmax(curve <= goal)) + 1 if (curve <= goal).any() else len(curve) + 1
 
 
 def _quartiles(values: Sequence[float], form: str) -> str:

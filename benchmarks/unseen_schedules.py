@@ -5,9 +5,10 @@
 
 Of each run's first pipeline, 64 of the schedules of Halide's search are learnt from and the others predicted, five
 times. `halide` is Halide's network with its own weights, `trained` the same after training on the 64 as a run trains
-it; `nest` is the Gaussian process over loop nests, `prior` the same with what random programs teach. Printed: the share
-of pairs in order, and the best of the model's first 8 over the best of all, medians. The goal is that `prior` orders
-5 points more pairs than `trained` in five of seven pipelines. The generators must be where they were.
+it; `nest` is the Gaussian process over loop nests, `prior` the same with what random programs teach, `trees` boosted
+trees over both. Printed: the share of pairs in order, and the best of the model's first 8 over the best of all,
+medians. The goal is that `prior` orders 5 points more pairs than `trained` in five of seven pipelines. The generators
+must be where they were.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from halide_autotune.autotune_loop.cost_model.ranking import best_in_top, ordere
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, read_prior
 from halide_autotune.autotune_loop.specification.options import LearnOptions
@@ -94,8 +96,9 @@ def _scores(timed: Sequence[Timed], cores: int, prior: NestPrior, seed: int) -> 
     asked = [one.nest for one in unseen]
     predicted = {
         **_networks([one.sample for one in learnt], [one.sample for one in unseen], cores, seed),
-        "nest": NestModel(nests, times_ms).predict(asked)[0],
-        "prior": NestModel(nests, times_ms, prior).predict(asked)[0],
+        "nest": NestModel(nests, times_ms).expectation(asked).means,
+        "prior": NestModel(nests, times_ms, prior).expectation(asked).means,
+        "trees": BoostedTrees(nests, times_ms, prior).expectation(asked).means,
     }
     times = np.array([one.time_ms for one in unseen])
     return {model: _score(each, times) for model, each in predicted.items()}

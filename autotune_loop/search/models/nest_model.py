@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,9 +14,9 @@ from halide_autotune.autotune_loop.gaussian_process import (
     condition,
     fewer,
     matern,
-    most_promising,
 )
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_prior import FURTHEST_FEATURE, NestPrior, distances
 
 # For the distance of two schedules in one feature; for all of them, times the square root of how many there are.
@@ -48,25 +49,19 @@ class NestModel:
         self._spread = spread[self._varied]
         self._timed = self._scaled(rows)
         self._posterior = self._fitted(log_times[kept], self._foreseen(rows))
+        self._best = math.inf
+        self._best = float(self.expectation([timed[index] for index in kept]).means.min())
 
-    def predict(self, schedules: Sequence[NestFeatures]) -> tuple[Array, Array]:
-        """The expected logarithm of the time of each, in milliseconds, and its standard deviation."""
-        means, covariance = self._known_of(schedules)
-        return means, np.sqrt(np.maximum(np.diag(covariance), 0.0))
-
-    def ranking(self, schedules: Sequence[NestFeatures], count: int) -> list[int]:
-        """The places of the `count` schedules to time, the most promising first; see `most_promising`."""
-        means, covariance = self._known_of(schedules)
-        return most_promising(means, covariance, self._noise * self._deviation**2, count)
-
-    def _known_of(self, schedules: Sequence[NestFeatures]) -> tuple[Array, Array]:
+    def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
+        """What is expected of schedules."""
         features = np.array(schedules, dtype=np.float64).reshape(len(schedules), len(self._center))
         rows = self._scaled(features)
         across = matern(distances(rows, self._timed) / self._length)
         explained = self._posterior.explained(across)
         covariance = matern(distances(rows, rows) / self._length) - explained.T @ explained
         means = self._mean + self._deviation * self._posterior.means(across) + self._share * self._foreseen(features)
-        return means, self._deviation**2 * covariance
+        variance = self._deviation**2
+        return Expectation(means, variance * covariance, self._noise * variance, self._best)
 
     def _foreseen(self, features: Array) -> Array:
         """What other pipelines say of schedules."""

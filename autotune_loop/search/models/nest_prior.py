@@ -22,9 +22,9 @@ from halide_autotune.autotune_loop.gaussian_process import (
     clipped_log_times,
     condition,
     matern,
-    most_promising,
 )
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.targets.errors import WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 
@@ -60,16 +60,15 @@ class NestPrior:
         """
         return self._deviation * self._posterior.means(self._across(self._scaled(differences)))
 
-    def ranking(self, schedules: Sequence[NestFeatures], count: int) -> list[int]:
-        """The places of the `count` schedules of one pipeline to time, the most promising first."""
-        if not schedules:
-            return []
-        rows = np.array(schedules, dtype=np.float64)
-        scaled = self._scaled(rows - rows.mean(axis=0))
+    def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
+        """What is expected of schedules of one pipeline, of which none was timed: relative to their mean."""
+        rows = np.array(schedules, dtype=np.float64).reshape(len(schedules), self.rows.shape[1])
+        scaled = self._scaled(rows - (rows.mean(axis=0) if len(rows) else 0.0))
         across = self._across(scaled)
         explained = self._posterior.explained(across)
         covariance = matern(distances(scaled, scaled) / self.length) - explained.T @ explained
-        return most_promising(self._posterior.means(across), covariance, self.noise, count)
+        means, variance = self._deviation * self._posterior.means(across), self._deviation**2
+        return Expectation(means, variance * covariance, self.noise * variance, 0.0)
 
     def with_pipelines(self, pipelines: Sequence[RecordedPipeline]) -> NestPrior:
         """The same, and what other pipelines have taught."""

@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from halide_autotune.autotune_loop.gaussian_process import CURIOSITY, Array
+from halide_autotune.autotune_loop.gaussian_process import Array
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.model import ScheduleCostModel
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 
@@ -19,8 +20,8 @@ class FittedModel(Protocol):
     def predict(self, schedules: Sequence[Features]) -> tuple[Array, Array]:
         """See `ScheduleCostModel.predict`."""
 
-    def ranking(self, schedules: Sequence[Features], count: int) -> list[int]:
-        """The places of the `count` schedules to time, the most promising first."""
+    def expectation(self, schedules: Sequence[Features]) -> Expectation:
+        """What is expected of schedules."""
 
 
 class PlugInModel:
@@ -48,13 +49,13 @@ class PlugInModel:
         found = self._asked(schedules)
         return self._built_in.predict(schedules) if found is None else found
 
-    def ranking(self, schedules: Sequence[Features], count: int) -> list[int]:
-        """See `FittedModel.ranking`: the lower the lower bound of its time the sooner."""
-        found = self._asked(schedules)
-        if found is None:
-            return self._built_in.ranking(schedules, count)
+    def expectation(self, schedules: Sequence[Features]) -> Expectation:
+        """See `FittedModel.expectation`: which schedules are alike, it does not tell."""
+        found, known = self._asked(schedules), self._asked(self._timed)
+        if found is None or known is None:
+            return self._built_in.expectation(schedules)
         means, deviations = found
-        return [int(place) for place in np.argsort(means - CURIOSITY * deviations, kind="stable")[:count]]
+        return Expectation(means, np.diag(deviations**2), 0.0, float(known[0].min()))
 
     def _asked(self, schedules: Sequence[Features]) -> tuple[Array, Array] | None:
         if self._model is None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from halide_autotune.autotune_loop.draft.features import features_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
 from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, PlugInModels
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
@@ -25,6 +27,17 @@ _RANKED_PER_WANTED = 3
 _BATCH = 8
 
 
+class FittedNestModel(Protocol):
+    """What is asked of a model of lowered schedules that has learnt."""
+
+    def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
+        """What is expected of schedules."""
+
+
+# From the features and the times of what was timed, and what other pipelines say.
+MakeNestModel = Callable[[Sequence[NestFeatures], Sequence[float], NestPrior | None], FittedNestModel]
+
+
 @dataclass(frozen=True)
 class PopulationModel:
     """What is known of a population's schedules; at least one of two models.
@@ -32,11 +45,13 @@ class PopulationModel:
     Attributes:
         by_schedule: from what schedules say; None where too few were timed.
         by_nest: from the loop nests that they are lowered to, which tells much more and takes longer; None without.
+        acquisition: how what they do not know counts.
     """
 
     population: Population
     by_schedule: FittedModel | None
-    by_nest: NestModel | NestPrior | None
+    by_nest: FittedNestModel | None
+    acquisition: Acquisition = Acquisition.BOUND
 
     def predict(self, drafts: Sequence[Draft]) -> Array:
         """The expected logarithm of each schedule's time in milliseconds, which `by_schedule` says."""
@@ -57,13 +72,15 @@ class PopulationModel:
         if nests is None:
             return places
         lowered = [(place, nest) for place, nest in zip(places, nests, strict=False) if nest is not None]
-        order = self.by_nest.ranking([nest for _, nest in lowered], len(lowered))
+        expected = self.by_nest.expectation([nest for _, nest in lowered])
+        order = expected.most_promising(len(lowered), self.acquisition)
         return [*(lowered[position][0] for position in order), *places[most:]]
 
     def _by_schedule(self, drafts: Sequence[Draft], count: int) -> list[int]:
         if self.by_schedule is None:
             return [*range(min(count, len(drafts)))]
-        return self.by_schedule.ranking(features_in(drafts, self.population), count)
+        expected = self.by_schedule.expectation(features_in(drafts, self.population))
+        return expected.most_promising(count, self.acquisition)
 
 
 class PopulationModels:
@@ -74,6 +91,8 @@ class PopulationModels:
             place, in the same batch.
         tell: is told of that failure, once.
         prior: what the loop nests of other pipelines say.
+        nest_model: makes the model of lowered schedules.
+        acquisition: how what models do not know counts.
     """
 
     def __init__(
@@ -81,10 +100,15 @@ class PopulationModels:
         plug_in: PlugInModels | None = None,
         tell: Callable[[str], None] = lambda text: None,
         prior: NestPrior | None = None,
+        *,
+        nest_model: MakeNestModel = NestModel,
+        acquisition: Acquisition = Acquisition.BOUND,
     ) -> None:
         self._plug_in = plug_in
         self._tell = tell
         self._prior = prior
+        self._nest_model = nest_model
+        self._acquisition = acquisition
         # By symbol.
         self._features: dict[str, Features] = {}
         self._nests: dict[str, NestFeatures | None] = {}
@@ -93,7 +117,9 @@ class PopulationModels:
         """The model of a population's times; None if that knows too few, and other pipelines say nothing."""
         by_schedule = None if len(population.tried) < ENOUGH_TIMED else self._by_schedule(population)
         by_nest = self._by_nest(population)
-        return PopulationModel(population, by_schedule, by_nest) if by_schedule or by_nest else None
+        if by_schedule is None and by_nest is None:
+            return None
+        return PopulationModel(population, by_schedule, by_nest, self._acquisition)
 
     def _by_schedule(self, population: Population) -> FittedModel:
         for one in population.tried:
@@ -111,7 +137,7 @@ class PopulationModels:
             return ScheduleModel(timed, times_ms)
         return PlugInModel(model, timed, times_ms, self._give_up)
 
-    def _by_nest(self, population: Population) -> NestModel | NestPrior | None:
+    def _by_nest(self, population: Population) -> FittedNestModel | None:
         lowering = population.lowering
         if lowering is None or lowering.affordable(_BATCH) <= _BATCH:
             return None
@@ -126,7 +152,7 @@ class PopulationModels:
         known = [(nest, time_ms) for nest, time_ms in tried if nest is not None]
         if len(known) < ENOUGH_TIMED:
             return self._prior
-        return NestModel([nest for nest, _ in known], [time_ms for _, time_ms in known], self._prior)
+        return self._nest_model([nest for nest, _ in known], [time_ms for _, time_ms in known], self._prior)
 
     def _give_up(self, error: BaseException) -> None:
         if self._plug_in is not None:

@@ -18,8 +18,8 @@ from halide_autotune.autotune_loop.gaussian_process import (
     condition,
     fewer,
     matern,
-    most_promising,
 )
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
 
 Features = Mapping[str, tuple[float, ...]]
 
@@ -54,21 +54,25 @@ class ScheduleModel:
         self._timed = rows * self._scale
         self._mean, self._deviation = float(log_times[kept].mean()), float(log_times[kept].std()) or 1.0
         self._posterior = self._fitted((log_times[kept] - self._mean) / self._deviation)
+        self._best = float(self._means(self._kernel(self._timed, self._timed)).min())
 
     def predict(self, schedules: Sequence[Features]) -> tuple[Array, Array]:
         """The expected logarithm of the time of each, in milliseconds, and its standard deviation."""
         across = self._kernel(self._rows(schedules) * self._scale, self._timed)
         variances = np.maximum(1.0 - (self._posterior.explained(across) ** 2).sum(axis=0), 0.0)
-        means = self._mean + self._deviation * self._posterior.means(across)
-        return means, self._deviation * np.sqrt(variances)
+        return self._means(across), self._deviation * np.sqrt(variances)
 
-    def ranking(self, schedules: Sequence[Features], count: int) -> list[int]:
-        """The places of the `count` schedules to time, the most promising first; see `most_promising`."""
+    def expectation(self, schedules: Sequence[Features]) -> Expectation:
+        """What is expected of schedules, together."""
         rows = self._rows(schedules) * self._scale
         across = self._kernel(rows, self._timed)
         explained = self._posterior.explained(across)
         covariance = self._kernel(rows, rows) - explained.T @ explained
-        return most_promising(self._posterior.means(across), covariance, self._noise, count)
+        variance = self._deviation**2
+        return Expectation(self._means(across), variance * covariance, variance * self._noise, self._best)
+
+    def _means(self, across: Array) -> Array:
+        return self._mean + self._deviation * self._posterior.means(across)
 
     def _fitted(self, values: Array) -> Posterior:
         """The process with the lengths, the share and the noise of the largest marginal likelihood."""

@@ -1,13 +1,19 @@
-"""The model of lowered schedules learns which numbers go with short times, and asks for what it does not know."""
+"""Models of lowered schedules learn which numbers go with short times, and ask for what they do not know."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
 import pytest
 
+from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
 from halide_autotune.autotune_loop.search.models.nest_model import MOST_SAMPLES, NestModel
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+from halide_autotune.autotune_loop.search.models.population_model import FittedNestModel, MakeNestModel
 
 
 def nests(count: int, seed: int = 1) -> list[tuple[float, ...]]:
@@ -20,47 +26,70 @@ def time_ms(nest: tuple[float, ...]) -> float:
     return float(2.0 ** (nest[0] - 22) + 2.0 ** (nest[1] - 15))
 
 
-def fitted(count: int) -> NestModel:
+def regression(timed: Sequence[NestFeatures], times_ms: Sequence[float], prior: NestPrior | None) -> BoostedTrees:
+    return BoostedTrees(timed, times_ms, prior, uses_ranks=False)
+
+
+@pytest.fixture(params=[NestModel, BoostedTrees, regression])
+def make(request: pytest.FixtureRequest) -> MakeNestModel:
+    made: MakeNestModel = request.param
+    return made
+
+
+def fitted(make: MakeNestModel, count: int) -> FittedNestModel:
     known = nests(count)
-    return NestModel(known, [time_ms(nest) for nest in known])
+    return make(known, [time_ms(nest) for nest in known], None)
 
 
-def test_it_orders_what_it_has_not_seen() -> None:
+def test_it_orders_what_it_has_not_seen(make: MakeNestModel) -> None:
     unseen = nests(40, seed=2)
-    means, deviations = fitted(60).predict(unseen)
+    expected = fitted(make, 60).expectation(unseen)
     times = np.array([time_ms(nest) for nest in unseen])
     pairs = [(i, j) for i in range(40) for j in range(i) if abs(np.log(times[i] / times[j])) > 0.1]
-    assert np.mean([(means[i] < means[j]) == (times[i] < times[j]) for i, j in pairs]) > 0.9
-    assert (deviations >= 0).all()
+    means = expected.means
+    assert np.mean([(means[i] < means[j]) == (times[i] < times[j]) for i, j in pairs]) > 0.8
+    assert np.abs(means - np.log(times)).mean() < 0.35, "in logarithms of milliseconds"
+    assert (expected.deviations >= 0).all()
 
 
-def test_the_most_promising_come_first_and_differ() -> None:
-    model, good = fitted(60), (20.0, 12.0, 0.5, 3.0)
+def test_the_most_promising_come_first_and_differ(make: MakeNestModel) -> None:
+    model, good = fitted(make, 60), (20.0, 12.0, 0.5, 3.0)
     slow = (22.0, 15.0, 0.5, 3.0)
-    assert model.ranking([slow, good, slow], 1) == [1]
-    assert len({*model.ranking(nests(10, seed=3), 10)}) == 10
-    assert model.ranking([], 5) == []
+    assert model.expectation([slow, good, slow]).most_promising(1) == [1]
+    assert len({*model.expectation(nests(10, seed=3)).most_promising(10)}) == 10
+    assert model.expectation([]).most_promising(5) == []
 
 
-def test_it_knows_least_of_what_is_far_from_all_that_was_timed() -> None:
-    _, deviations = fitted(60).predict([nests(1)[0], (90.0, 90.0, 90.0, 3.0)])
+def test_the_best_is_what_is_expected_of_the_fastest_that_was_timed(make: MakeNestModel) -> None:
+    known, model = nests(60), fitted(make, 60)
+    expected = model.expectation(known)
+    assert expected.best == pytest.approx(expected.means.min())
+    assert expected.best == pytest.approx(math.log(min(map(time_ms, known))), abs=0.4)
+
+
+def test_the_same_samples_give_the_same_model(make: MakeNestModel) -> None:
+    first, second = (fitted(make, 60).expectation(nests(20, seed=5)) for _ in range(2))
+    assert (first.means == second.means).all()
+    assert (first.covariance == second.covariance).all()
+
+
+def test_a_process_knows_least_of_what_is_far_from_all_that_was_timed() -> None:
+    deviations = fitted(NestModel, 60).expectation([nests(1)[0], (90.0, 90.0, 90.0, 3.0)]).deviations
     assert deviations[0] < deviations[1]
 
 
-def test_numbers_that_never_varied_say_nothing() -> None:
-    model = fitted(60)
-    (mean,), _ = model.predict([(22.0, 15.0, 0.5, 3.0)])
-    (other,), _ = model.predict([(22.0, 15.0, 0.5, 99.0)])
-    assert mean == other
+def test_numbers_that_never_varied_say_nothing(make: MakeNestModel) -> None:
+    one, other = fitted(make, 60).expectation([(22.0, 15.0, 0.5, 3.0), (22.0, 15.0, 0.5, 99.0)]).means
+    assert one == other
 
 
 @pytest.mark.parametrize("count", [2, MOST_SAMPLES + 50])
-def test_few_and_many_are_enough(count: int) -> None:
-    means, _ = fitted(count).predict(nests(5, seed=4))
-    assert np.isfinite(means).all()
+def test_few_and_many_are_enough(make: MakeNestModel, count: int) -> None:
+    assert np.isfinite(fitted(make, count).expectation(nests(5, seed=4)).means).all()
 
 
-def test_equal_schedules_with_equal_times_are_no_trouble() -> None:
-    model = NestModel([(1.0, 2.0)] * 20, [3.0] * 20)
-    means, _ = model.predict([(1.0, 2.0), (5.0, 5.0)])
-    assert means == pytest.approx(np.log(3.0))
+def test_equal_schedules_with_equal_times_are_no_trouble(make: MakeNestModel) -> None:
+    model = make([(1.0, 2.0)] * 20, [3.0] * 20, None)
+    expected = model.expectation([(1.0, 2.0), (5.0, 5.0)])
+    assert expected.means == pytest.approx(np.log(3.0))
+    assert sorted(expected.most_promising(2)) == [0, 1]

@@ -61,10 +61,10 @@ def test_it_orders_schedules_of_a_pipeline_that_it_has_never_seen(prior: NestPri
 
 def test_the_most_promising_come_first(prior: NestPrior) -> None:
     nests, times_ms = pipeline(98)
-    first = prior.ranking(nests, 5)
+    first = prior.expectation(nests).most_promising(5)
     assert len({*first}) == 5
     assert np.mean([times_ms[place] for place in first]) < np.percentile(times_ms, 30)
-    assert prior.ranking([], 5) == []
+    assert prior.expectation([]).most_promising(5) == []
 
 
 def test_with_few_times_it_helps_and_is_corrected(prior: NestPrior) -> None:
@@ -73,8 +73,10 @@ def test_with_few_times_it_helps_and_is_corrected(prior: NestPrior) -> None:
     alone = NestModel(nests[:few], times_ms[:few])
     helped = NestModel(nests[:few], times_ms[:few], prior)
     unseen = nests[few:], times_ms[few:]
-    assert accuracy(helped.predict(unseen[0])[0], unseen[1]) > accuracy(alone.predict(unseen[0])[0], unseen[1])
-    assert math.exp(helped.predict(nests[:1])[0][0]) == pytest.approx(times_ms[0], rel=0.2), "in milliseconds"
+    assert accuracy(helped.expectation(unseen[0]).means, unseen[1]) > accuracy(
+        alone.expectation(unseen[0]).means, unseen[1]
+    )
+    assert math.exp(helped.expectation(nests[:1]).means[0]) == pytest.approx(times_ms[0], rel=0.2), "in milliseconds"
 
 
 def test_where_it_is_wrong_what_was_timed_counts(prior: NestPrior) -> None:
@@ -82,7 +84,7 @@ def test_where_it_is_wrong_what_was_timed_counts(prior: NestPrior) -> None:
     many = 40
     model = NestModel(nests[:many], times_ms[:many], prior)
     assert foreseen(prior, (nests, times_ms)) < 0.1
-    assert accuracy(model.predict(nests[many:])[0], times_ms[many:]) > 0.9
+    assert accuracy(model.expectation(nests[many:]).means, times_ms[many:]) > 0.9
 
 
 def test_it_is_read_as_it_was_written(prior: NestPrior, tmp_path: Path) -> None:

@@ -46,15 +46,15 @@ def test_the_fastest_expected_comes_first_and_the_next_differ_from_it() -> None:
     timed = [(float(a), 1.0) for a in range(6)]
     model = ScheduleModel([schedule(a=a, b=b) for a, b in timed], [time_ms(*each) for each in timed])
     fast, near, slow = schedule(a=2.6, b=1.0), schedule(a=2.2, b=1.0), schedule(a=0.4, b=1.0)
-    assert model.ranking([slow, near, fast], 3) == [2, 1, 0]
-    assert model.ranking([slow, near, fast], 2) == [2, 1]
+    assert model.expectation([slow, near, fast]).most_promising(3) == [2, 1, 0]
+    assert model.expectation([slow, near, fast]).most_promising(2) == [2, 1]
 
 
 def test_of_two_that_are_alike_one_is_enough_to_know() -> None:
     model = ScheduleModel([schedule(a=a) for a in (0.0, 1.0, 5.0, 6.0)], [3.0, 2.0, 2.01, 3.0])
     best, twin, other = schedule(a=2.5), schedule(a=2.5), schedule(a=3.5)
     assert model.predict([best])[0] < model.predict([other])[0]
-    assert model.ranking([best, twin, other], 2) == [0, 2]
+    assert model.expectation([best, twin, other]).most_promising(2) == [0, 2]
 
 
 def test_how_hopeless_a_schedule_is_does_not_count() -> None:
@@ -70,4 +70,4 @@ def test_equal_times_an_unknown_func_and_many_samples_are_no_trouble() -> None:
     many = [(a + step / 100, b) for a, b in GRID for step in range(10)]
     model = ScheduleModel([schedule(a=a, b=b) for a, b in many], [time_ms(*each) for each in many])
     assert abs(float(model.predict([schedule(a=3.0, b=1.0)])[0][0])) < 0.05
-    assert model.ranking([schedule(a=1.0, b=1.0)], 3) == [0]
+    assert model.expectation([schedule(a=1.0, b=1.0)]).most_promising(3) == [0]

@@ -1,0 +1,119 @@
+"""A model of lowered schedules: boosted trees over what their loop nests do, several of them for what is not known.
+
+AutoTVM's model of gradient boosted trees over context relation features (Chen et al., Learning to Optimize Tensor
+Programs, 2018, section 3), with LightGBM (Ke et al. 2017) for XGBoost, and with its loss of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, matern
+from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
+from halide_autotune.autotune_loop.search.models.nest_prior import FURTHEST_FEATURE, NestPrior, distances
+from halide_autotune.targets.errors import UsageError
+
+# Each learns from another draw of the samples (bagging: Breiman 1996).
+_MEMBERS = 5
+_ROUNDS, _GRADES = 100, 32
+_PARAMETERS = {"num_leaves": 8, "min_data_in_leaf": 3, "learning_rate": 0.1, "feature_fraction": 0.7}
+# The same samples give the same trees; and all but one core are for building and timing.
+_REPEATABLE = {"deterministic": True, "force_col_wise": True, "num_threads": 1, "verbosity": -1}
+# For which schedules are alike: of the kernel, in spreads of all features; and what is not explained of two alike ones.
+_LENGTH, _NOISE = 1.0, 0.1
+
+
+class BoostedTrees:
+    """Says which of several lowered schedules to time.
+
+    Args:
+        timed: the features of each schedule that was timed.
+        times_ms: of each; at least two.
+        prior: what other pipelines say: a feature among the others, so that it counts as far as it is right.
+        uses_ranks: whether the trees learn which schedule is faster (LambdaMART), or the times themselves.
+
+    Raises:
+        UsageError: LightGBM is not there.
+    """
+
+    def __init__(
+        self,
+        timed: Sequence[NestFeatures],
+        times_ms: Sequence[float],
+        prior: NestPrior | None = None,
+        *,
+        uses_ranks: bool = True,
+    ) -> None:
+        rows, logs = np.array(timed, dtype=np.float64), clipped_log_times(times_ms)
+        self._prior, self._center, self._spread = prior, rows.mean(axis=0), rows.std(axis=0)
+        known, source = self._known(rows), np.random.default_rng(len(rows))
+        draws = [source.integers(0, len(rows), len(rows)) for _ in range(_MEMBERS)]
+        train = _ranking_trees if uses_ranks else _regression_trees
+        self._members = [train(known[drawn], logs[drawn], seed) for seed, drawn in enumerate(draws)]
+        scores = self._scores(rows)
+        # Scores of ranks have no unit: the line through the samples gives them one.
+        self._scales = [_line(each, logs) for each in scores]
+        self._best = float(self._in_unit(scores).mean(axis=0).min())
+
+    def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
+        """What is expected of schedules: the members' mean, and how much they differ."""
+        rows = np.array(schedules, dtype=np.float64).reshape(len(schedules), len(self._center))
+        found = self._in_unit(self._scores(rows)) if len(rows) else np.zeros((1, 0))
+        deviations = found.std(axis=0)
+        varied = self._spread > 0
+        scaled = np.clip((rows - self._center)[:, varied] / self._spread[varied], -FURTHEST_FEATURE, FURTHEST_FEATURE)
+        alike = matern(distances(scaled, scaled) / (_LENGTH * np.sqrt(max(1, int(varied.sum())))))
+        noise = _NOISE * float((deviations**2).mean()) if len(rows) else 0.0
+        return Expectation(found.mean(axis=0), np.outer(deviations, deviations) * alike, noise, self._best)
+
+    def _known(self, rows: Array) -> Array:
+        if self._prior is None:
+            return rows
+        return np.column_stack([rows, self._prior.expected(rows - self._center)])
+
+    def _scores(self, rows: Array) -> Array:
+        known = self._known(rows)
+        return np.array([each.predict(known, num_threads=1) for each in self._members])
+
+    def _in_unit(self, scores: Array) -> Array:
+        lines = zip(self._scales, scores, strict=True)
+        return np.array([offset + slope * each for (offset, slope), each in lines])
+
+
+def _ranking_trees(rows: Array, logs: Array, seed: int) -> Any:
+    """Trees whose scores are higher for faster schedules."""
+    lightgbm = _lightgbm()
+    places = np.argsort(np.argsort(logs, kind="stable"), kind="stable")
+    # The fastest has the highest.
+    grades = (_GRADES - 1) - (_GRADES - 1) * places // max(1, len(logs) - 1)
+    asked = {"objective": "lambdarank", "label_gain": [*range(_GRADES)], "lambdarank_truncation_level": len(logs)}
+    data = lightgbm.Dataset(rows, grades, group=[len(rows)], free_raw_data=False)
+    return lightgbm.train({**_PARAMETERS, **_REPEATABLE, **asked, "seed": seed}, data, _ROUNDS)
+
+
+def _regression_trees(rows: Array, logs: Array, seed: int) -> Any:
+    lightgbm = _lightgbm()
+    data = lightgbm.Dataset(rows, logs, free_raw_data=False)
+    return lightgbm.train({**_PARAMETERS, **_REPEATABLE, "objective": "regression", "seed": seed}, data, _ROUNDS)
+
+
+def _line(scores: Array, logs: Array) -> tuple[float, float]:
+    """The offset and the slope of the line from scores to the logarithms of times."""
+    variance = float(scores.var())
+    slope = float(((scores - scores.mean()) * (logs - logs.mean())).mean()) / variance if variance else 0.0
+    return float(logs.mean()) - slope * float(scores.mean()), slope
+
+
+def _lightgbm() -> Any:
+    try:
+        import lightgbm
+    except (ImportError, OSError) as error:  # the second one if the system has no libgomp
+        raise UsageError(
+            f"The model of boosted trees needs LightGBM, which cannot be loaded: {error}.",
+            next_step="Install it with: pip install lightgbm",
+        ) from error
+    return lightgbm
