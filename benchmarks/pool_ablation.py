@@ -33,8 +33,8 @@ from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
 from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, trees_of_times
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior
-from halide_autotune.autotune_loop.search.models.population_model import MakeNestModel
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 
@@ -194,10 +194,6 @@ def _by(expect: Expect, acquisition: Acquisition, *, varied: bool = True) -> Way
     return choose
 
 
-def _trees_of_times(nests: Sequence[NestFeatures], times_ms: Sequence[float], prior: NestPrior | None) -> BoostedTrees:
-    return BoostedTrees(nests, times_ms, prior, uses_ranks=False)
-
-
 _BOUND, _IMPROVEMENT = Acquisition
 _MODELS: Mapping[str, Expect] = {
     "schedules": _of_schedules,
@@ -212,7 +208,7 @@ WAYS: Mapping[str, Way] = {
     **{f"{name}, bound alone": _by(expect, _BOUND, varied=False) for name, expect in _MODELS.items()},
     **{f"{name}, bound": _by(expect, _BOUND) for name, expect in _MODELS.items()},
     **{f"{name}, improvement": _by(expect, _IMPROVEMENT) for name, expect in _MODELS.items()},
-    "trees of times, bound": _by(_of_nests(_trees_of_times), _BOUND),
+    "trees of times, bound": _by(_of_nests(trees_of_times), _BOUND),
     "nests, bound, other pools": _by(_of_nests(NestModel, with_others=True), _BOUND),
     "trees, bound, other pools": _by(_of_nests(BoostedTrees, with_others=True), _BOUND),
     "tree GRU, bound": _by(_gru(uses_ranks=True), _BOUND),

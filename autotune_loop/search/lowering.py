@@ -14,7 +14,7 @@ from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
 from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
-from halide_autotune.autotune_loop.search.models.model import LOWERED
+from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
@@ -149,7 +149,7 @@ class RunLowerings:
     @property
     def are_wanted(self) -> bool:
         """Whether the run's model is one of loop nests."""
-        return self.pace.context.spec.options.search.model == LOWERED
+        return self.pace.context.spec.options.search.model in OF_NESTS
 
     def of(self, task_index: int, samples: Mapping[str, str]) -> TaskLowering | None:
         """What lowers a task's schedules; it keeps the loop nests of those that are tried.

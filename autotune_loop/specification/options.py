@@ -42,6 +42,7 @@ _HIGHEST_SEED = 2**31 - 1
 # rank is AutoTVM's: the logistic loss of pairs on the logarithm of the predicted cost. It learns the order but not the
 # scale: predictions are then no longer milliseconds.
 Loss = Literal["relative_throughput", "rank"]
+Acquisition = Literal["bound", "improvement"]
 
 
 @dataclass(frozen=True)
@@ -259,11 +260,23 @@ class SearchOptions:
         Option(
             "--model",
             metavar="NAME",
-            help="What says which proposed schedules look fast: lowered (the loops that Halide makes of them),"
-            " gaussian_process (what they say; faster, and foresees less), or what an installed package has.",
+            help="What says which proposed schedules look fast: from the loops that Halide makes of them lowered (a"
+            " Gaussian process), trees (boosted trees that learn which is faster) or trees_of_times (that learn the"
+            " times); gaussian_process (from what they say; faster, and foresees less); or what an installed package"
+            " has.",
             panel=_SAMPLING,
         ),
     ] = "lowered"
+    acquisition: Annotated[
+        Acquisition,
+        Option(
+            "--acquisition",
+            metavar="RULE",
+            help="How what that model does not know counts: bound (how fast a schedule might well be) or improvement"
+            " (by how much it is expected to be faster than the best).",
+            panel=_SAMPLING,
+        ),
+    ] = "bound"
     batch_size: Annotated[
         int,
         whole_number(2, 1000),

@@ -11,7 +11,7 @@ from halide_autotune.autotune_loop.history.known_schedule import threads_text
 from halide_autotune.autotune_loop.lowered.features import features_of_nest
 from halide_autotune.autotune_loop.lowered.lowered_file import unpack_lowered
 from halide_autotune.autotune_loop.search.known.histories import HistorySource, nests_of
-from halide_autotune.autotune_loop.search.models.model import LOWERED
+from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.models.nest_prior import (
     NestPrior,
     RecordedPipeline,
@@ -38,7 +38,7 @@ def prior_of_run(
     Returns:
         None where schedules are not lowered.
     """
-    if store.record.spec.options.search.model != LOWERED:
+    if store.record.spec.options.search.model not in OF_NESTS:
         return None
     kept = store.folder / _FILE
     try:

@@ -108,12 +108,21 @@ def _line(scores: Array, logs: Array) -> tuple[float, float]:
     return float(logs.mean()) - slope * float(scores.mean()), slope
 
 
+def check_lightgbm() -> None:
+    """Raise what an attempt to learn would, before anything is timed.
+
+    Raises:
+        UsageError: LightGBM cannot be loaded.
+    """
+    _lightgbm()
+
+
 def _lightgbm() -> Any:
     try:
         import lightgbm
     except (ImportError, OSError) as error:  # the second one if the system has no libgomp
         raise UsageError(
-            f"The model of boosted trees needs LightGBM, which cannot be loaded: {error}.",
-            next_step="Install it with: pip install lightgbm",
+            f"The model of boosted trees cannot be used: {error}.",
+            next_step="Install LightGBM, and on Debian libgomp1; or choose another model by --model.",
         ) from error
     return lightgbm

@@ -10,15 +10,17 @@ from halide_autotune.autotune_loop.search.models.schedule_model import Features
 from halide_autotune.targets.extension_point import ExtensionPoint
 
 GAUSSIAN_PROCESS = "gaussian_process"
-# The same, and another one of the loop nests that the most promising schedules are lowered to.
-LOWERED = "lowered"
+# The same, and another one of the loop nests that the most promising schedules are lowered to: a Gaussian process too,
+# or boosted trees that learn which is faster, or the times.
+LOWERED, TREES, TREES_OF_TIMES = "lowered", "trees", "trees_of_times"
+OF_NESTS = (LOWERED, TREES, TREES_OF_TIMES)
 # An entry point leads to a class or function without arguments that makes a `ScheduleCostModel`.
 MODELS = ExtensionPoint(
     group="halide_autotune.models",
     noun="model",
     protocol="sdk.ScheduleCostModel",
     methods=("fit", "predict"),
-    built_in=(LOWERED, GAUSSIAN_PROCESS),
+    built_in=(*OF_NESTS, GAUSSIAN_PROCESS),
     remedy="leave out --model",
 )
 
@@ -62,7 +64,7 @@ def load_model(name: str) -> PlugInModels | None:
         UsageError: there is no model of that name, or a package's cannot be imported or made.
     """
     MODELS.refuse_taken([name])
-    if name in (LOWERED, GAUSSIAN_PROCESS):
+    if name in MODELS.built_in:
         return None
     factory = MODELS.load(name)
     MODELS.checked(name, factory)

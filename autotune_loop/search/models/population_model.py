@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from halide_autotune.autotune_loop.draft.features import features_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
+from halide_autotune.autotune_loop.search.models.expectation import Acquisition
 from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, PlugInModels
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_models import FittedNestModel, MakeNestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.plug_in_model import FittedModel, PlugInModel
 from halide_autotune.autotune_loop.search.models.population import Population
@@ -25,17 +25,6 @@ ENOUGH_TIMED = 15
 _RANKED_PER_WANTED = 3
 # Where this many cannot be chosen from more, lowering is not worth it.
 _BATCH = 8
-
-
-class FittedNestModel(Protocol):
-    """What is asked of a model of lowered schedules that has learnt."""
-
-    def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
-        """What is expected of schedules."""
-
-
-# From the features and the times of what was timed, and what other pipelines say.
-MakeNestModel = Callable[[Sequence[NestFeatures], Sequence[float], NestPrior | None], FittedNestModel]
 
 
 @dataclass(frozen=True)

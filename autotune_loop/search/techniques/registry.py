@@ -8,7 +8,9 @@ from itertools import islice
 from random import Random
 
 from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.search.models.expectation import Acquisition
 from halide_autotune.autotune_loop.search.models.model import load_model
+from halide_autotune.autotune_loop.search.models.nest_models import nest_model
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
@@ -47,7 +49,13 @@ def load_techniques(
         UsageError: there is no technique, or no model, of a name, or a package's cannot be imported or made.
     """
     TECHNIQUES.refuse_taken(asked.technique)
-    models = PopulationModels(load_model(asked.model), tell, prior)
+    models = PopulationModels(
+        load_model(asked.model),
+        tell,
+        prior,
+        nest_model=nest_model(asked.model),
+        acquisition=Acquisition(asked.acquisition),
+    )
     built_in: dict[str, Technique] = {
         TechniqueName.SKETCHES: Starts(),
         TechniqueName.EVOLUTION: Evolution(models),

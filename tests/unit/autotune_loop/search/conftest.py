@@ -37,6 +37,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             budget_s: float | None = None,
             known: Sequence[KnownSchedule] = (),
             model: str = "lowered",
+            acquisition: str = "bound",
         ) -> Setting:
             folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
             store = RunStore(folder, make_record(make_spec(make_task(NAME))), resume=False)
@@ -47,8 +48,9 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 asked.append(task)
                 return script(task) if script is not None else recorded(NAME).shape
 
+            options = RunOptions.of(technique=technique.split(","), seed=seed, model=model, acquisition=acquisition)
             context = SimpleNamespace(
-                spec=SimpleNamespace(options=RunOptions.of(technique=technique.split(","), seed=seed, model=model)),
+                spec=SimpleNamespace(options=options),
                 profile=SimpleNamespace(machine=SimpleNamespace(gpu=gpu), halide_target=halide_target),
                 tasks=[SimpleNamespace(function_name=NAME, parameters={}, space=space)] * 2,
                 workspace=SimpleNamespace(work_folder=store.work),

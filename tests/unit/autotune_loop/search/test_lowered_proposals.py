@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
 from halide_autotune.autotune_loop.execute.tasks.task import Task
 from halide_autotune.autotune_loop.lowered.lowered_file import read_lowered
+from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.models.population_model import ENOUGH_TIMED
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.technique_name import TechniqueName
@@ -34,8 +37,9 @@ def lowered(run: Setting) -> list[str]:
     return [text for task in run.asked if isinstance(task, LowerSchedules) for text in task.schedules_json]
 
 
-def test_what_is_proposed_was_lowered_and_its_loop_nest_is_kept(make: Make) -> None:
-    run = make(script=answer)
+@pytest.mark.parametrize(("model", "acquisition"), [*((one, "bound") for one in OF_NESTS), ("trees", "improvement")])
+def test_what_is_proposed_was_lowered_and_its_loop_nest_is_kept(make: Make, model: str, acquisition: str) -> None:
+    run = make(script=answer, model=model, acquisition=acquisition)
     timed = sampled(run, ENOUGH_TIMED + 5)
     proposed = run.proposals.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
     assert len(proposed) == WANTED

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
 from random import Random
 
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
+from halide_autotune.autotune_loop.search.models.model import LOWERED, TREES
 from halide_autotune.autotune_loop.search.models.nest_model import MOST_SAMPLES, NestModel
-from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.models.population_model import FittedNestModel, MakeNestModel
+from halide_autotune.autotune_loop.search.models.nest_models import (
+    NEST_MODELS,
+    FittedNestModel,
+    MakeNestModel,
+    nest_model,
+)
+from halide_autotune.targets.errors import UsageError
 
 
 def nests(count: int, seed: int = 1) -> list[tuple[float, ...]]:
@@ -26,14 +30,9 @@ def time_ms(nest: tuple[float, ...]) -> float:
     return float(2.0 ** (nest[0] - 22) + 2.0 ** (nest[1] - 15))
 
 
-def regression(timed: Sequence[NestFeatures], times_ms: Sequence[float], prior: NestPrior | None) -> BoostedTrees:
-    return BoostedTrees(timed, times_ms, prior, uses_ranks=False)
-
-
-@pytest.fixture(params=[NestModel, BoostedTrees, regression])
+@pytest.fixture(params=[*NEST_MODELS])
 def make(request: pytest.FixtureRequest) -> MakeNestModel:
-    made: MakeNestModel = request.param
-    return made
+    return nest_model(request.param)
 
 
 def fitted(make: MakeNestModel, count: int) -> FittedNestModel:
@@ -93,3 +92,11 @@ def test_equal_schedules_with_equal_times_are_no_trouble(make: MakeNestModel) ->
     expected = model.expectation([(1.0, 2.0), (5.0, 5.0)])
     assert expected.means == pytest.approx(np.log(3.0))
     assert sorted(expected.most_promising(2)) == [0, 1]
+
+
+def test_without_lightgbm_the_error_says_so_before_anything_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(UsageError, match="boosted trees cannot be used") as caught:
+        nest_model(TREES)
+    assert "--model" in str(caught.value.next_step)
+    nest_model(LOWERED)

@@ -11,8 +11,8 @@ import pytest
 
 from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
-from halide_autotune.autotune_loop.search.models.schedule_model import ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Proposal
@@ -217,7 +217,7 @@ def test_children_come_in_the_models_order(monkeypatch: pytest.MonkeyPatch) -> N
     family = replace(known, tried=[founder, *(replace(one, parents=(founder.symbol,)) for one in others)])
 
     def proposed(step: int) -> list[Proposal]:
-        monkeypatch.setattr(ScheduleModel, "ranking", lambda self, found, count: [*range(len(found))][::step])
+        monkeypatch.setattr(Expectation, "most_promising", lambda self, *asked: [*range(len(self.means))][::step])
         return list(Evolution().propose(family, 6, Random(3)))
 
     assert len(proposed(1)) > 12 and proposed(1) == proposed(-1)[::-1]
