@@ -20,6 +20,7 @@ from pathlib import Path
 import sdk
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, LOWERED
+from halide_autotune.autotune_loop.specification.options import SearchOptions
 
 _AS_GOOD = 1.05
 # When each schedule was timed, in seconds from the run's begin, and the best until then.
@@ -33,12 +34,12 @@ def main() -> int:
     parser.add_argument("--target", default="x86-64")
     parser.add_argument("--budget-s", type=float, default=90.0)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--models", nargs="+", default=[LOWERED, GAUSSIAN_PROCESS])
+    parser.add_argument("--models", nargs="+", default=[LOWERED, GAUSSIAN_PROCESS], metavar="MODEL[/ACQUISITION]")
     arguments = parser.parse_args()
     after_s: dict[str, list[float]] = {model: [] for model in arguments.models}
     losses: dict[str, list[float]] = {model: [] for model in arguments.models}
     never = dict.fromkeys(arguments.models, 0)
-    print(f"{'generator':20}{'model':>18}{'seed':>6}{'timed':>7}{'best':>8}{'after s':>9}{'schedules':>11}", flush=True)
+    print(f"{'generator':20}{'model':>28}{'seed':>6}{'timed':>7}{'best':>8}{'after s':>9}{'schedules':>11}", flush=True)
     for generator in arguments.generators:
         curves = {
             (model, seed): _curve(generator, model, seed, arguments)
@@ -55,7 +56,7 @@ def main() -> int:
             never[model] += reached is None
             told = ("never", "–") if reached is None else (f"{reached[1]:.0f}", str(reached[0]))
             name = generator.rpartition(":")[2].rpartition("/")[2]
-            row = f"{name:20}{model:>18}{seed:6}{len(curve):7}{curve[-1][1] / best_ms:8.3f}"
+            row = f"{name:20}{model:>28}{seed:6}{len(curve):7}{curve[-1][1] / best_ms:8.3f}"
             print(f"{row}{told[0]:>9}{told[1]:>11}", flush=True)
     for model in arguments.models:
         print(f"{model}: {_told(losses[model], after_s[model], never[model])}")
@@ -63,10 +64,16 @@ def main() -> int:
 
 
 def _curve(generator: str, model: str, seed: int, arguments: argparse.Namespace) -> Curve:
+    name, _, acquisition = model.partition("/")
     with tempfile.TemporaryDirectory(prefix="models-in-runs-") as text:
         folder = Path(text) / "run"
         options = sdk.RunOptions.of(
-            model=model, seed=seed, budget_s=arguments.budget_s, no_history=True, ignore_own_schedule=True
+            model=name,
+            acquisition=acquisition or SearchOptions().acquisition,
+            seed=seed,
+            budget_s=arguments.budget_s,
+            no_history=True,
+            ignore_own_schedule=True,
         )
         sdk.autotune(sdk.GeneratorSpec(generator), target=arguments.target, run_folder=folder, options=options)
         run = read_recorded_run(folder)

@@ -6,10 +6,10 @@ A pool is what `benchmarks.record_pool` has timed of one pipeline: at least 500 
 the best are few. Each way begins with the same 16 at random, and then chooses 16 at a time of what it has not chosen
 yet; it knows the times of what it has chosen alone. Compared with AutoTVM's figures 4 to 7 (Chen et al. 2018): random
 choice, a genetic algorithm's (neighbours of the fastest), simulated annealing on a model, and each model by its means
-alone, with uncertainty, with variety too, by expected improvement, and with what the other pools teach. Printed: after
-how many trials a way has what random choice has after 500 in the median, and is within 5 % of the pool's best; and how
-near it is after 32, 64 and 128; medians with quartiles over pools and seeds. With --page a plot of the best against
-trials.
+alone, with uncertainty, with variety too, by expected improvement, and with what random programs or the other pools
+teach. Printed: after how many trials a way has what random choice has after 500 in the median, and is within 5 % of the
+pool's best; and how near it is after 32, 64 and 128; medians with quartiles over pools and seeds. With --page a plot of
+the best against trials.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
 from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
-from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, trees_of_times
-from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior
+from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, ProcessAndTrees, trees_of_times
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior, read_prior
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 
@@ -152,10 +152,10 @@ def _of_schedules(trial: Trial, places: Sequence[int]) -> Expectation:
     return known.expectation([trial.pool.features[place] for place in places])
 
 
-def _of_nests(make: MakeNestModel, *, with_others: bool = False) -> Expect:
+def _of_nests(make: MakeNestModel, prior: Callable[[Trial], NestPrior | None] = lambda trial: None) -> Expect:
     def expect(trial: Trial, places: Sequence[int]) -> Expectation:
         timed = [trial.pool.nests[place] for place in trial.chosen]
-        model = make(timed, trial.times_ms, trial.others if with_others else None)
+        model = make(timed, trial.times_ms, prior(trial))
         return model.expectation([trial.pool.nests[place] for place in places])
 
     return expect
@@ -194,11 +194,17 @@ def _by(expect: Expect, acquisition: Acquisition, *, varied: bool = True) -> Way
     return choose
 
 
+def _shipped(trial: Trial) -> NestPrior | None:
+    """What every run begins with."""
+    return read_prior()
+
+
 _BOUND, _IMPROVEMENT = Acquisition
 _MODELS: Mapping[str, Expect] = {
     "schedules": _of_schedules,
     "nests": _of_nests(NestModel),
     "trees": _of_nests(BoostedTrees),
+    "nests and trees": _of_nests(ProcessAndTrees),
 }
 WAYS: Mapping[str, Way] = {
     "random": _random,
@@ -209,8 +215,12 @@ WAYS: Mapping[str, Way] = {
     **{f"{name}, bound": _by(expect, _BOUND) for name, expect in _MODELS.items()},
     **{f"{name}, improvement": _by(expect, _IMPROVEMENT) for name, expect in _MODELS.items()},
     "trees of times, bound": _by(_of_nests(trees_of_times), _BOUND),
-    "nests, bound, other pools": _by(_of_nests(NestModel, with_others=True), _BOUND),
-    "trees, bound, other pools": _by(_of_nests(BoostedTrees, with_others=True), _BOUND),
+    **{
+        f"{name}, {acquisition}, {taught}": _by(_of_nests(make, prior), acquisition)
+        for taught, prior in (("random programs", _shipped), ("other pools", lambda trial: trial.others))
+        for name, make in (("nests", NestModel), ("trees", BoostedTrees), ("nests and trees", ProcessAndTrees))
+        for acquisition in Acquisition
+    },
     "tree GRU, bound": _by(_gru(uses_ranks=True), _BOUND),
     "tree GRU of times, bound": _by(_gru(uses_ranks=False), _BOUND),
 }
@@ -283,7 +293,7 @@ def _row(name: str, curves: Sequence[Array], goals: Sequence[float]) -> str:
     as_random = [_reached(curve, goal) for curve, goal in zip(curves, goals, strict=True)]
     cells = [_quartiles(as_random, "{:.0f}"), _quartiles([_reached(curve, _NEAR) for curve in curves], "{:.0f}")]
     cells += [_quartiles([curve[min(count, len(curve)) - 1] for curve in curves], "{:.3f}") for count in _AFTER]
-    return f"{name:28}" + "".join(f"{cell:>22}" for cell in cells)
+    return f"{name:36}" + "".join(f"{cell:>22}" for cell in cells)
 
 
 def _reached(curve: Array, goal: float) -> int:

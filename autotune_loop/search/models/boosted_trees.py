@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, matern
+from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, fewer, matern
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_prior import FURTHEST_FEATURE, NestPrior, distances
@@ -23,6 +23,8 @@ _ROUNDS, _GRADES = 100, 32
 _PARAMETERS = {"num_leaves": 8, "min_data_in_leaf": 3, "learning_rate": 0.1, "feature_fraction": 0.7}
 # The same samples give the same trees; and all but one core are for building and timing.
 _REPEATABLE = {"deterministic": True, "force_col_wise": True, "num_threads": 1, "verbosity": -1}
+# Work on ranks grows with the square of the samples: 0.3 s for each member.
+_MOST_SAMPLES = 512
 # For which schedules are alike: of the kernel, in spreads of all features; and what is not explained of two alike ones.
 _LENGTH, _NOISE = 1.0, 0.1
 
@@ -48,7 +50,9 @@ class BoostedTrees:
         *,
         uses_ranks: bool = True,
     ) -> None:
-        rows, logs = np.array(timed, dtype=np.float64), clipped_log_times(times_ms)
+        logs = clipped_log_times(times_ms)
+        kept = fewer(logs, _MOST_SAMPLES)
+        rows, logs = np.array([timed[place] for place in kept], dtype=np.float64), logs[kept]
         self._prior, self._center, self._spread = prior, rows.mean(axis=0), rows.std(axis=0)
         known, source = self._known(rows), np.random.default_rng(len(rows))
         draws = [source.integers(0, len(rows), len(rows)) for _ in range(_MEMBERS)]
@@ -122,7 +126,7 @@ def _lightgbm() -> Any:
         import lightgbm
     except (ImportError, OSError) as error:  # the second one if the system has no libgomp
         raise UsageError(
-            f"The model of boosted trees cannot be used: {error}.",
-            next_step="Install LightGBM, and on Debian libgomp1; or choose another model by --model.",
+            f"LightGBM cannot be loaded, which boosted trees need: {error}.",
+            next_step="Install lightgbm, and on Debian libgomp1; or choose a model without them by --model.",
         ) from error
     return lightgbm
