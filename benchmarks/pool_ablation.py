@@ -33,7 +33,7 @@ from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
 from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
-from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, ProcessAndTrees, trees_of_times
+from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, trees_of_times
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior, read_prior
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.targets.lowering.loop_nest import LoopNest
@@ -204,7 +204,6 @@ _MODELS: Mapping[str, Expect] = {
     "schedules": _of_schedules,
     "nests": _of_nests(NestModel),
     "trees": _of_nests(BoostedTrees),
-    "nests and trees": _of_nests(ProcessAndTrees),
 }
 WAYS: Mapping[str, Way] = {
     "random": _random,
@@ -218,7 +217,7 @@ WAYS: Mapping[str, Way] = {
     **{
         f"{name}, {acquisition}, {taught}": _by(_of_nests(make, prior), acquisition)
         for taught, prior in (("random programs", _shipped), ("other pools", lambda trial: trial.others))
-        for name, make in (("nests", NestModel), ("trees", BoostedTrees), ("nests and trees", ProcessAndTrees))
+        for name, make in (("nests", NestModel), ("trees", BoostedTrees))
         for acquisition in Acquisition
     },
     "tree GRU, bound": _by(_gru(uses_ranks=True), _BOUND),

@@ -260,10 +260,10 @@ class SearchOptions:
         Option(
             "--model",
             metavar="NAME",
-            help="What says which proposed schedules look fast. From the loops that Halide makes of them: lowered (the"
-            " mean of the next two), lowered_process (a Gaussian process), trees (boosted trees that learn which is"
-            " faster), trees_of_times (that learn the times). From what they say: gaussian_process (faster, and"
-            " foresees less). Or what an installed package has.",
+            help="What says which proposed schedules look fast. From the loops that Halide makes of them: lowered (a"
+            " Gaussian process), trees (boosted trees that learn which is faster), trees_of_times (that learn the"
+            " times). From what they say: gaussian_process (faster, and foresees less). Or what an installed package"
+            " has.",
             panel=_SAMPLING,
         ),
     ] = "lowered"

@@ -127,6 +127,6 @@ def _lightgbm() -> Any:
     except (ImportError, OSError) as error:  # the second one if the system has no libgomp
         raise UsageError(
             f"LightGBM cannot be loaded, which boosted trees need: {error}.",
-            next_step="Install lightgbm, and on Debian libgomp1; or choose a model without them by --model.",
+            next_step="Install it with: pip install lightgbm (on Debian it needs libgomp1), or leave out --model.",
         ) from error
     return lightgbm

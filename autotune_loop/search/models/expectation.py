@@ -41,16 +41,6 @@ class Expectation:
         """The standard deviation of each."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
-    def averaged(self, other: Expectation) -> Expectation:
-        """The mean with what another model expects of the same schedules, as if their errors went together."""
-        return Expectation(
-            (self.means + other.means) / 2,
-            (self.covariance + other.covariance) / 2,
-            (self.noise + other.noise) / 2,
-            # Of what was timed one model may expect another to be the fastest: no mean of both is lower.
-            (self.best + other.best) / 2,
-        )
-
     def most_promising(self, count: int, acquisition: Acquisition = Acquisition.BOUND) -> list[int]:
         """The places of the `count` schedules to time, the most promising first.
 

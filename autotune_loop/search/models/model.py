@@ -10,10 +10,10 @@ from halide_autotune.autotune_loop.search.models.schedule_model import Features
 from halide_autotune.targets.extension_point import ExtensionPoint
 
 GAUSSIAN_PROCESS = "gaussian_process"
-# The same, and another one of the loop nests that the most promising schedules are lowered to: a Gaussian process too;
-# boosted trees that learn which is faster, or the times; or the mean of the process and the first trees.
-LOWERED, LOWERED_PROCESS, TREES, TREES_OF_TIMES = "lowered", "lowered_process", "trees", "trees_of_times"
-OF_NESTS = (LOWERED, LOWERED_PROCESS, TREES, TREES_OF_TIMES)
+# The same, and another one of the loop nests that the most promising schedules are lowered to: a Gaussian process too,
+# or boosted trees that learn which is faster, or the times.
+LOWERED, TREES, TREES_OF_TIMES = "lowered", "trees", "trees_of_times"
+OF_NESTS = (LOWERED, TREES, TREES_OF_TIMES)
 # An entry point leads to a class or function without arguments that makes a `ScheduleCostModel`.
 MODELS = ExtensionPoint(
     group="halide_autotune.models",

@@ -53,7 +53,7 @@ def load_techniques(
         load_model(asked.model),
         tell,
         prior,
-        nest_model=nest_model(asked.model, tell),
+        nest_model=nest_model(asked.model),
         acquisition=Acquisition(asked.acquisition),
     )
     built_in: dict[str, Technique] = {
