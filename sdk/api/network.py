@@ -89,7 +89,7 @@ class TunedNetwork:
 
     Attributes:
         operators: with the most work first.
-        rest: what is not tuned, because it moves or touches each number once.
+        rest: what is not tuned, because it only moves numbers.
         result: of the run.
     """
 
