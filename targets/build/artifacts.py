@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from halide_autotune.targets.generator.reference import unqualified
 from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation
 from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.output_folder import output_folder
 from halide_autotune.targets.process.scratch_folder import scratch_folder
 from halide_autotune.targets.profile.profile import TargetProfile
 from halide_autotune.targets.profile.target_features import kernel_target
@@ -94,7 +94,7 @@ def build_artifacts(
     name, target = unqualified(recipe.function_name), recipe.profile.halide_target
     with (
         os_error_as(ToolchainError, f"{output} cannot be written"),
-        _made(output),
+        output_folder(output),
         scratch_folder("build", output) as folder,
     ):
         shipped = _generate(recipe, folder, target, _SHIPPED)
@@ -111,20 +111,6 @@ def build_artifacts(
             os.replace(path, place)
         described = tools.toolchain.describe()
         return Artifacts(placed[0], placed[1], placed[2], placed[3], described, tuple(placed[4:]))
-
-
-@contextlib.contextmanager
-def _made(output: Path) -> Iterator[None]:
-    """Make the folder; if the block fails, a new one that is still empty is deleted again."""
-    is_new = not output.exists()
-    output.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):
-                output.rmdir()
-        raise
 
 
 def _runner_options(called_with: BenchmarkArguments, inputs: Mapping[str, Path]) -> list[str]:
