@@ -64,6 +64,8 @@ from halide_autotune.sdk.api.compare import compare as compare
 from halide_autotune.sdk.api.compare import load_run as load_run
 from halide_autotune.sdk.api.explain import explain as explain
 from halide_autotune.sdk.api.explain import explain_run as explain_run
+from halide_autotune.sdk.api.network.bench import BenchedNetwork as BenchedNetwork
+from halide_autotune.sdk.api.network.bench import bench_network as bench_network
 from halide_autotune.sdk.api.network.build import build_network as build_network
 from halide_autotune.sdk.api.network.tune import NetworkTasks as NetworkTasks
 from halide_autotune.sdk.api.network.tune import TunedNetwork as TunedNetwork

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,9 @@ def open_network(model: str) -> OpenedNetwork:
     with silent_stderr():
         loaded = load_model(model)
         network = read_keras(loaded)
+    if model.endswith(".keras"):
+        # Keras's own names are such as functional_3.
+        network = replace(network, name=Path(model).stem)
     check_is_supported(network)
     generators, _ = operator_generators(tasks_of(network.operators))
     operators = tuple(

@@ -74,17 +74,21 @@ def network_options(typed: Mapping[str, Any], run: Path | None, taken: tuple[str
 
 def _print(made: NetworkLibrary) -> None:
     memory = made.steps.memory
-    workspace, least = memory.workspace_bytes, memory.least_bytes
-    apart = "the least that is possible" if workspace == least else f"at least {least / 1e6:,.2f} MB are needed at once"
+    workspace, least = _kib(memory.workspace_bytes), _kib(memory.least_bytes)
+    apart = "the least that is possible" if workspace == least else f"of which {least} are needed at once"
     print_fields(
         [
             ("library", shown_path(made.library)),
             ("header", shown_path(made.header)),
             ("benchmark", shown_path(made.benchmark)),
             ("layers", count_text(len(made.steps.steps), "layer")),
-            ("weights", f"{len(made.steps.weights) / 1e6:,.2f} MB"),
-            ("workspace", f"{workspace / 1e6:,.2f} MB, {apart}"),
+            ("weights", _kib(len(made.steps.weights))),
+            ("workspace", f"{workspace}, {apart}"),
             ("entry", f"int {made.name}_run(const float *const inputs[], float *const outputs[], void *workspace)"),
             ("linked with", made.toolchain),
         ]
     )
+
+
+def _kib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**10:,.1f} KiB"

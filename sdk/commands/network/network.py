@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.commands.network.bench import bench
 from halide_autotune.sdk.commands.network.build import build
 from halide_autotune.sdk.display.quantities import count_text, time_text
 from halide_autotune.sdk.options.autotune_options import run_options
@@ -29,6 +30,7 @@ group = typer.Typer(
     "Example: sdk network tasks MobileNetV2",
 )
 group.command("build")(build)
+group.command("bench")(bench)
 _MODEL_HELP = "A .keras file, an application of Keras such as MobileNetV2, or resnet18-convolutions."
 _INTERRUPTED = 130
 
