@@ -70,7 +70,8 @@ def check_layers(
         tensor: that is checked with the operator after it.
     """
     values = {tensor.name: each[0] for tensor, each in zip(network.inputs, inputs, strict=True)}
-    known, by_output, checked = keras_tensors(model), {each.output.name: each for each in network.operators}, []
+    known, by_output = keras_tensors(model), {each.output.name: each for each in network.operators}
+    checked: list[CheckedLayer | None] = []
     for operator in network.operators:
         name, shape = operator.output.name, operator.output.shape
         if operator.kind is OperatorKind.RESHAPE:

@@ -81,10 +81,10 @@ def build_library(
         make_static_library([layers, *(kernel.object_path for kernel in kernels), weights, runtime], library)
         progress("linking the benchmark")
         tools.toolchain.link([benchmark, *_shims(folder, tools), library], linked)
-        placed = [output / path.name for path in (library, header, linked)]
-        for path in placed:
-            os.replace(folder / path.name, path)
-    return NetworkLibrary(name, *placed, tools.toolchain.describe(), steps)
+        for path in (library, header, linked):
+            os.replace(path, output / path.name)
+    placed = [output / path.name for path in (library, header, linked)]
+    return NetworkLibrary(name, placed[0], placed[1], placed[2], tools.toolchain.describe(), steps)
 
 
 def _compiled(name: str, sources: CSources, folder: Path, tools: BuildTools) -> list[Path]:

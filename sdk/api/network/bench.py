@@ -228,7 +228,7 @@ def _timed(bench: _Bench, model: str, turns: int, progress: Progress) -> _Timed:
     with contextlib.ExitStack() as exits:
         peers, failures = _opened_peers(bench, model, exits, progress)
         peers_ms = {name: [] for name in ("TensorFlow", "LiteRT") if peers is not None and name not in failures}
-        repetitions = {}
+        repetitions: dict[str, int] = {}
         for turn in range(turns + 1):
             progress(f"timing: turn {turn} of {turns}" if turn else "timing: how often in a turn")
             for name, library in bench.libraries.items():

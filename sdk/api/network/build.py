@@ -35,7 +35,7 @@ from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.reference import parse_generator
 from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.profile.loader import HOST, load_profile
-from halide_autotune.targets.profile.profile import OWN_SCHEDULE, TargetProfile
+from halide_autotune.targets.profile.profile import AUTOSCHEDULER_PARAMETERS, OWN_SCHEDULE, TargetProfile
 from halide_autotune.targets.profile.target_features import with_target_features
 from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
@@ -61,7 +61,7 @@ def build_network(
         output: the folder for the files.
         target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
         run: the folder that `tune_network` has left, with a schedule for each operator; without it each has the one
-            that Halide's autoscheduler finds.
+            that Halide's autoscheduler finds at once, without a beam.
         options: those of the devices, of which the features of the target count, the threads that an autoscheduler
             plans for, and the Hexagon SDK.
         progress: called with a phrase at every step that may take long.
@@ -192,5 +192,7 @@ def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) ->
     if target.profile.has_doubtful_vectors:
         return [own]
     name = target.profile.autoscheduler.name
-    found = profile_autoscheduler(workbench.halide, target.profile, target.threads, {})
+    # The full beam takes minutes and gigabytes for one large convolution.
+    quick = {"beam_size": "1"} if "beam_size" in AUTOSCHEDULER_PARAMETERS[name] else {}
+    found = profile_autoscheduler(workbench.halide, target.profile, target.threads, quick)
     return [ScheduleChoice(name.lower(), found), own]

@@ -57,7 +57,7 @@ def _print(found: BenchedNetwork) -> None:
     numbers = (*(f"{name} schedule" for name in timed), "largest error")
     table = plain_table("layer", *numbers, numbers=numbers)
     for layer in found.layers:
-        table.add_row(layer.name, *(time_text(layer.times_ms[name]) for name in timed), _error_text(layer))
+        table.add_row(_brief(layer.name), *(time_text(layer.times_ms[name]) for name in timed), _error_text(layer))
     console.print(table)
     if found.times_ms:
         best_ms = min(found.times_ms[name] for name in timed)
@@ -77,6 +77,12 @@ def _print(found: BenchedNetwork) -> None:
     for name, check in found.wrong:
         error = f"{check.error:.2g} of the range of its numbers; at most {check.tolerance:.0e} is rounding"
         typer.echo(f"{check.name} with {name} schedules is off by {error}.", err=True)
+
+
+def _brief(name: str) -> str:
+    """The first of the model's layers, and how many more are computed with it."""
+    first, *others = name.split("+")
+    return f"{first} and {count_text(len(others), 'more layer')}" if others else first
 
 
 def _error_text(layer: BenchedLayer) -> str:

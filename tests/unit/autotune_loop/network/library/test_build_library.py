@@ -72,7 +72,7 @@ def built(model: Any, target: str, settings: Settings, output: Path) -> NetworkL
     generators, _ = operator_generators(tasks_of(network.operators))
     own = ScheduleChoice("own", None, searches=False)
     with open_named_generator(f"{OPERATORS_FILE}:dense", (), bench, settings) as (_, program):
-        recipes = []
+        recipes: list[TaskRecipe] = []
         for each in generators:
             for task, texts in zip(each.tasks, each.parameters, strict=True):
                 symbol, parameters = kernel_name(c_name(network.name), len(recipes)), dict(t.split("=") for t in texts)
