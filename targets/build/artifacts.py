@@ -18,6 +18,7 @@ from halide_autotune.targets.pipeline.preparation import PipelinePreparation
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.process.output_folder import output_folder
 from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.profile import TargetProfile
 from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
@@ -122,17 +123,19 @@ def _runner_options(called_with: BenchmarkArguments, inputs: Mapping[str, Path])
     return options
 
 
-def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:
+def build_kernel(recipe: KernelRecipe, folder: Path, stop: StopSignal | None = None) -> KernelObject:
     """Build the kernel's object without Halide's runtime, to be linked with others.
 
     Raises:
-        GeneratorError: the generator or the schedule fails, or the profile's card cannot run the kernel.
+        GeneratorError: the generator or the schedule fails, the profile's card cannot run the kernel, or `stop` is set.
     """
-    files = _generate(recipe, folder, kernel_target(recipe.profile.halide_target), ("object",))
+    files = _generate(recipe, folder, kernel_target(recipe.profile.halide_target), ("object",), stop)
     return KernelObject(recipe.function_name, files["object"])
 
 
-def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, ...]) -> Mapping[str, Path]:
+def _generate(
+    recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, ...], stop: StopSignal | None = None
+) -> Mapping[str, Path]:
     request = GeneratorRequest(
         generator_name=recipe.generator_name,
         function_name=recipe.function_name,
@@ -145,7 +148,7 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
     )
     card = recipe.profile.machine.gpu
     check = None if card is None else CardCheck(card, recipe.ptxas)
-    result = run_checked_generator(recipe.program, request, _LIMITS, check)
+    result = run_checked_generator(recipe.program, request, _LIMITS, check, stop)
     if isinstance(result, GeneratorFailure):
         raise GeneratorError(f"Schedule {recipe.schedule.label}: {result.message}")
     return result.files

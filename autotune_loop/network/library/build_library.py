@@ -30,6 +30,7 @@ class NetworkLibrary:
         benchmark: times it on the target and writes what it computes.
         toolchain: describes what compiled and linked it.
         steps: what it does.
+        not_tuned: the operators that a run has no schedule for, with their layers; they have the default one.
     """
 
     name: str
@@ -38,6 +39,7 @@ class NetworkLibrary:
     benchmark: Path
     toolchain: str
     steps: Steps
+    not_tuned: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form."""
@@ -51,6 +53,7 @@ class NetworkLibrary:
             "weights_bytes": len(self.steps.weights),
             "workspace_bytes": self.steps.memory.workspace_bytes,
             "least_workspace_bytes": self.steps.memory.least_bytes,
+            "not_tuned": list(self.not_tuned),
         }
 
 

@@ -12,6 +12,7 @@ from halide_autotune.autotune_loop.network.tasks import NetworkTask
 from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
 from halide_autotune.targets.build.executable import BuildTools, KernelObject
 from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.target_features import kernel_target
 
 
@@ -41,25 +42,28 @@ def build_kernels(
         ToolchainError: Halide or the disk fails.
     """
 
+    stop = StopSignal()
+
     def build(number: int) -> KernelObject:
         each = tasks[number]
         progress(f"operator {number + 1} of {len(tasks)}: {each.task.title}")
-        return _build(each, tools)
+        return _build(each, tools, stop)
 
     with ThreadPoolExecutor(at_once) as pool:
         futures = [pool.submit(build, number) for number in range(len(tasks))]
         try:
             return [future.result() for future in futures]
         except BaseException:
+            stop.set()
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _build(task: TaskRecipe, tools: BuildTools) -> KernelObject:
+def _build(task: TaskRecipe, tools: BuildTools, stop: StopSignal) -> KernelObject:
     failures = []
     for recipe in task.recipes:
         try:
-            return KernelObject(recipe.function_name, _cached(recipe, tools))
+            return KernelObject(recipe.function_name, _cached(recipe, tools, stop))
         except GeneratorError as error:
             failures.append(error)
     place, first = task.task.places[0][0], failures[0]
@@ -68,9 +72,9 @@ def _build(task: TaskRecipe, tools: BuildTools) -> KernelObject:
     ) from first
 
 
-def _cached(recipe: KernelRecipe, tools: BuildTools) -> Path:
+def _cached(recipe: KernelRecipe, tools: BuildTools, stop: StopSignal) -> Path:
     def build(output: Path) -> None:
-        shutil.move(build_kernel(recipe, output.parent / "kernel").object_path, output)
+        shutil.move(build_kernel(recipe, output.parent / "kernel", stop).object_path, output)
 
     parameters = sorted(recipe.parameters.items())
     # A header's plug-in is named by its content.

@@ -57,6 +57,7 @@ class BenchedNetwork:
         outputs: how far each output is from Keras's, by the schedules.
         times_ms: of one call of the whole network, by who computes it; none on an emulated device.
         not_timed: who could not be timed, and why.
+        not_tuned: the operators that the run has no schedule for, with their layers; they have the default one.
     """
 
     network: str
@@ -65,6 +66,7 @@ class BenchedNetwork:
     outputs: Mapping[str, tuple[CheckedLayer, ...]]
     times_ms: Mapping[str, float] = field(default_factory=dict)
     not_timed: Mapping[str, str] = field(default_factory=dict)
+    not_tuned: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> tuple[tuple[str, CheckedLayer], ...]:
@@ -81,6 +83,7 @@ class BenchedNetwork:
             "clock": self.device.clock.value,
             "times_ms": dict(self.times_ms),
             "not_timed": dict(self.not_timed),
+            "not_tuned": list(self.not_tuned),
             "is_right": not self.wrong,
             "outputs": {name: [check.to_dict() for check in checks] for name, checks in self.outputs.items()},
             "layers": [
@@ -141,7 +144,8 @@ def bench_network(
                 progress(f"building the network with {name} schedules")
                 libraries[name] = build_opened(opened, place, of_run, folder / name, progress, settings)
         with _opened_bench(chosen, libraries, folder, settings) as bench:
-            return _benched(opened, bench, model, turns, progress)
+            found = _benched(opened, bench, model, turns, progress)
+    return replace(found, not_tuned=libraries[TUNED].not_tuned if TUNED in libraries else ())
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,9 @@ from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, prof
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 Progress = Callable[[str], None]
+# Of a search without a run: Halide's own of 32 takes minutes and gigabytes for one large convolution, and finds hardly
+# more; one of 1 finds schedules that take twice as long.
+_BEAM = 4
 
 
 def build_network(
@@ -61,7 +64,7 @@ def build_network(
         output: the folder for the files.
         target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
         run: the folder that `tune_network` has left, with a schedule for each operator; without it each has the one
-            that Halide's autoscheduler finds at once, without a beam.
+            that Halide's autoscheduler finds with a narrow beam.
         options: those of the devices, of which the features of the target count, the threads that an autoscheduler
             plans for, and the Hexagon SDK.
         progress: called with a phrase at every step that may take long.
@@ -171,16 +174,17 @@ def build_opened(
     reference, name = parse_generator(str(OPERATORS_FILE)), c_name(opened.network.name)
     program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
     with contextlib.closing(program):
-        tasks = []
+        tasks, not_tuned = [], []
         for number, each in enumerate(opened.operators):
             header = None if schedules is None else schedules.header(each.generator_name, each.parameters, each.words)
             if schedules is not None and header is None:
-                progress(f"{schedules.folder} has timed no schedule for {each.words}: it gets the default one")
+                not_tuned.append(each.words)
             of_kernel = each.generator_name, kernel_name(name, number), each.parameters, profile
             choices = _choices(header, target, workbench)
             tasks.append(TaskRecipe(each.task, tuple(KernelRecipe(program, *of_kernel, one) for one in choices)))
         kernels = build_kernels(tasks, tools, len(os.sched_getaffinity(0)), progress)
-    return build_library(opened.steps, kernels, profile.halide_target, tools, output, progress)
+    library = build_library(opened.steps, kernels, profile.halide_target, tools, output, progress)
+    return replace(library, not_tuned=tuple(not_tuned))
 
 
 def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
@@ -192,7 +196,6 @@ def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) ->
     if target.profile.has_doubtful_vectors:
         return [own]
     name = target.profile.autoscheduler.name
-    # The full beam takes minutes and gigabytes for one large convolution.
-    quick = {"beam_size": "1"} if "beam_size" in AUTOSCHEDULER_PARAMETERS[name] else {}
+    quick = {"beam_size": str(_BEAM)} if "beam_size" in AUTOSCHEDULER_PARAMETERS[name] else {}
     found = profile_autoscheduler(workbench.halide, target.profile, target.threads, quick)
     return [ScheduleChoice(name.lower(), found), own]

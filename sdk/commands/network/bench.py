@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from halide_autotune.autotune_loop.specification.options import RunOptions
-from halide_autotune.sdk.commands.network.build import TAKEN, ModelArgument, RunOption, network_options
+from halide_autotune.sdk.commands.network.build import (
+    TAKEN,
+    ModelArgument,
+    RunOption,
+    network_options,
+    warn_of_defaults,
+)
 from halide_autotune.sdk.display.quantities import count_text, time_text
 from halide_autotune.sdk.options.shared_options import JsonOption
 from halide_autotune.sdk.options.with_options import Takes, with_options
@@ -47,6 +53,7 @@ def bench(
         print_json(found.to_dict())
     else:
         _print(found)
+    warn_of_defaults(found.not_tuned)
     if found.wrong:
         raise typer.Exit(1)
 

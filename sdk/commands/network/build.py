@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +60,7 @@ def build(
         print_json(made.to_dict())
     else:
         _print(made)
+    warn_of_defaults(made.not_tuned)
 
 
 def network_options(typed: Mapping[str, Any], run: Path | None, taken: tuple[str, ...]) -> RunOptions:
@@ -88,6 +89,18 @@ def _print(made: NetworkLibrary) -> None:
             ("linked with", made.toolchain),
         ]
     )
+
+
+def warn_of_defaults(not_tuned: Sequence[str]) -> None:
+    """Tell which operators a run has no schedule for."""
+    if not_tuned:
+        typer.echo(
+            f"The run has no schedule for {count_text(len(not_tuned), 'operator')}: they have the default one.",
+            err=True,
+        )
+        for words in not_tuned:
+            typer.echo(f"    {words}", err=True)
+        typer.echo("Go on with the run: sdk autotune --resume FOLDER.", err=True)
 
 
 def _kib(size_bytes: int) -> str:
