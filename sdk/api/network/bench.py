@@ -133,9 +133,12 @@ def bench_network(
     schedules = None if run is None else run_schedules(run)
     if schedules is not None and asked.devices.target is None and not asked.devices.device:
         asked = replace(asked, devices=replace(asked.devices, target=schedules.target))
+    if len(asked.devices.device) > 1:
+        raise UsageError("A network is timed on one device.", next_step="Give --device once.")
     chosen = find_devices(asked.devices, settings, progress)
     toolchain = chosen.open_toolchain(settings)
     place = NetworkTarget(chosen.choice.profile, chosen.choice.parallelism, toolchain)
+    place.check(schedules)
     opened = open_network(model)
     with scratch_folder("network") as folder:
         libraries = {}

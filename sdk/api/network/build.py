@@ -82,6 +82,7 @@ def build_network(
     sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
     target_of = NetworkTarget(profile, asked.devices.parallelism or profile.machine.parallelism, toolchain)
+    target_of.check(schedules)
     return build_opened(open_network(model), target_of, schedules, output, progress, settings)
 
 
@@ -96,6 +97,23 @@ class NetworkTarget:
     profile: TargetProfile
     threads: int
     toolchain: CToolchain
+
+    def check(self, schedules: RunSchedules | None) -> None:
+        """Check that a network can be built for it, with these schedules, and that the toolchain works.
+
+        Raises:
+            NetworkError: it is a card.
+            RunFolderError: the schedules are for another target.
+            ToolchainError: the toolchain is missing or broken.
+        """
+        if self.profile.machine.gpu is not None:
+            raise NetworkError(
+                f"A network is built for processors, and {self.profile.name} is for a card.",
+                next_step="Choose the profile of its processor, such as --target x86-64.",
+            )
+        if schedules is not None:
+            schedules.check_target(self.profile.name)
+        self.toolchain.version()
 
 
 @dataclass(frozen=True)
@@ -159,16 +177,8 @@ def build_opened(
     progress: Progress,
     settings: Settings,
 ) -> NetworkLibrary:
-    """Build a network that is open; as `build_network`."""
+    """Build a network that is open, for a target that is checked; as `build_network`."""
     profile = target.profile
-    if profile.machine.gpu is not None:
-        raise NetworkError(
-            f"A network is built for processors, and {profile.name} is for a card.",
-            next_step="Choose the profile of its processor, such as --target x86-64.",
-        )
-    if schedules is not None:
-        schedules.check_target(profile.name)
-    target.toolchain.version()  # fails early if the toolchain is broken
     workbench = open_workbench(settings, progress)
     tools = BuildTools(workbench.halide, workbench.cache, target.toolchain)
     reference, name = parse_generator(str(OPERATORS_FILE)), c_name(opened.network.name)

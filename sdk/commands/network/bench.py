@@ -41,7 +41,7 @@ def bench(
 
     On an emulated device nothing is timed. The exit code is 1 where a layer computes something else than Keras.
 
-    Example: sdk network bench MobileNetV2 --run tuned/convolution-host-1
+    Example: sdk network bench MobileNetV2 --run tuned/mobilenetv2-host
     """
     options = network_options(typed, run, _TAKEN)
     # Imported here: it takes long, and a wrong option need not wait for it.

@@ -48,7 +48,7 @@ def build(
 ) -> None:
     """Build a model for a target: a static library with one C entry and the weights, a header, and a benchmark.
 
-    Example: sdk network build MobileNetV2 --target arm64 --run tuned/convolution-arm64-1 -o build
+    Example: sdk network build MobileNetV2 --target arm64 --run tuned/mobilenetv2-arm64 -o build
     """
     options = network_options(typed, run, TAKEN)
     # Imported here: it takes long, and a wrong option need not wait for it.

@@ -142,4 +142,4 @@ def _print_tuned(result: TunedNetwork) -> None:
     if result.rest:
         count = sum(task.count for task in result.rest)
         console.print(f"{count_text(count, 'operator')} that only move numbers are not tuned.", style="dim")
-    console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk ship its headers.")
+    console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk network build uses it.")
