@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +24,9 @@ _OF_PICTURES = (
     OperatorKind.DEPTHWISE_CONVOLUTION,
     OperatorKind.POOL,
     OperatorKind.GLOBAL_POOL,
-    *_OPERATIONS,
 )
-_OF_VECTORS = (OperatorKind.DENSE, OperatorKind.SOFTMAX)
+# They take what has any shape for a picture.
+_OF_ALL = (OperatorKind.SOFTMAX, *_OPERATIONS)
 _TRUTHS = ("has_bias", "is_max")
 
 
@@ -53,7 +54,7 @@ class OperatorGenerator:
 
 
 def operator_generators(tasks: Iterable[NetworkTask]) -> tuple[list[OperatorGenerator], list[NetworkTask]]:
-    """The generators of a network's tasks, and the tasks that have none: they move or touch each number once."""
+    """The generators of a network's tasks, and the tasks that have none: they only move numbers."""
     found: dict[str, list[NetworkTask]] = {}
     rest = []
     for task in tasks:
@@ -65,23 +66,28 @@ def operator_generators(tasks: Iterable[NetworkTask]) -> tuple[list[OperatorGene
     return [OperatorGenerator(name, tuple(several)) for name, several in found.items()], rest
 
 
+def as_picture(shape: Shape) -> tuple[int, int, int]:
+    """Rows, columns and channels of what an operator takes that looks at each pixel alone; a vector is one pixel."""
+    if len(shape) == 3:
+        return (shape[0], shape[1], shape[2])
+    return (1, math.prod(shape[:-1]), shape[-1])
+
+
 def _is_generated(task: NetworkTask) -> bool:
-    first = task.input_shapes[0]
-    if task.kind in _OPERATIONS and any(shape not in (first, _spread(first)) for shape in task.input_shapes[1:]):
-        return False
-    return (len(first) == 3 and task.kind in _OF_PICTURES) or (len(first) == 1 and task.kind in _OF_VECTORS)
-
-
-def _spread(shape: Shape) -> Shape:
-    """What is the same for all pixels."""
-    return (*(1 for _ in shape[:-1]), shape[-1])
+    dimensions = len(task.input_shapes[0])
+    if task.kind is OperatorKind.DENSE:
+        return dimensions == 1
+    return task.kind in _OF_ALL or (dimensions == 3 and task.kind in _OF_PICTURES)
 
 
 def _parameters(task: NetworkTask) -> Mapping[str, str]:
     shape, settings = task.input_shapes[0], dict(task.settings)
     known: dict[str, object] = {"channels_in": shape[-1]}
-    if len(shape) == 3:
-        known.update(rows=shape[0], columns=shape[1])
+    rows, columns, _ = as_picture(shape)
+    if task.kind is OperatorKind.SOFTMAX:
+        known["pixels"] = rows * columns
+    elif task.kind is not OperatorKind.DENSE:
+        known.update(rows=rows, columns=columns)
     if task.kind in (OperatorKind.CONVOLUTION, OperatorKind.DENSE):
         known["channels_out"] = task.output_shape[-1]
     if task.kind in REDUCTIONS:

@@ -58,8 +58,7 @@ def read_keras(model: Any) -> Network:
     """
     reading = _Reading()
     name = str(model.name)
-    # A sequential model has a functional one inside.
-    model = getattr(model, "_functional", None) or model
+    model = _graph(model)
     if not hasattr(model, "operations"):
         whole = UnsupportedLayer(name, f"a {type(model).__name__} that is neither functional nor sequential")
         return Network(name, (), (), (), (whole,))
@@ -68,6 +67,20 @@ def read_keras(model: Any) -> Network:
     inputs = tuple(_tensor(reading, each) for each in model.inputs)
     operators = _fused(reading.operators, {each.name for each in outputs})
     return Network(name, inputs, outputs, tuple(operators), tuple(reading.unsupported))
+
+
+def keras_tensors(model: Any) -> dict[str, Any]:
+    """Keras's own tensors of a model that is read as a whole, by the names that ours have; some of ours have none."""
+    reading, graph = _Reading(), _graph(model)
+    _read(graph, reading)
+    nodes = [node for nodes in graph._nodes_by_depth.values() for node in nodes]
+    made = {id(each): each for node in nodes for each in node.outputs}
+    return {tensor.name: made[key] for key, tensor in reading.tensors.items() if key in made}
+
+
+def _graph(model: Any) -> Any:
+    """The model with its layers' calls: a sequential one has a functional one inside."""
+    return getattr(model, "_functional", None) or model
 
 
 def _read(model: Any, reading: _Reading) -> None:
@@ -105,6 +118,9 @@ def _operators(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> list[O
         raise _Unsupported(f"there is no operator for {kind}")
     found, settings = _LAYERS[kind](layer, inputs, output)
     activation = _activation_of(layer, kind)
+    if found in (OperatorKind.ADD, OperatorKind.MULTIPLY):
+        # What has one pixel comes second.
+        inputs = tuple(sorted(inputs, key=lambda tensor: tensor.shape != output.shape))
     operator = Operator(found, (place,), inputs, output, settings)
     if activation is None:
         between = Tensor(f"{output.name}_before", output.shape)
@@ -206,6 +222,11 @@ def _of_two(kind: OperatorKind) -> Callable[..., Read]:
     def read(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
         if len(inputs) != 2:
             raise _Unsupported(f"{type(layer).__name__} of {len(inputs)} tensors")
+        one_pixel = (*(1 for _ in output.shape[:-1]), output.shape[-1])
+        shapes = [tensor.shape for tensor in inputs]
+        if output.shape not in shapes or any(shape not in (output.shape, one_pixel) for shape in shapes):
+            told = " and ".join("x".join(map(str, shape)) for shape in shapes)
+            raise _Unsupported(f"{type(layer).__name__} of {told}")
         return kind, {}
 
     return read
@@ -231,6 +252,12 @@ def _concatenation(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Re
     return OperatorKind.CONCATENATE, {}
 
 
+def _softmax(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    if layer.axis not in (-1, len(output.shape)):
+        raise _Unsupported(f"Softmax along axis {layer.axis}")
+    return OperatorKind.SOFTMAX, {}
+
+
 def _plain(kind: OperatorKind) -> Callable[..., Read]:
     return lambda layer, inputs, output: (kind, {})
 
@@ -248,7 +275,7 @@ _LAYERS: Mapping[str, Callable[..., Read]] = {
     "Rescaling": _plain(OperatorKind.SCALE),
     "ReLU": _plain(OperatorKind.ACTIVATION),
     "Activation": _plain(OperatorKind.ACTIVATION),
-    "Softmax": _plain(OperatorKind.SOFTMAX),
+    "Softmax": _softmax,
     "Add": _of_two(OperatorKind.ADD),
     "Multiply": _of_two(OperatorKind.MULTIPLY),
     "Concatenate": _concatenation,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.network.operators import REDUCTIONS, Activation, Operator, OperatorKind, Shape
 
+TaskKey = tuple[OperatorKind, tuple[Shape, ...], Shape, tuple[tuple[str, int], ...], Activation]
+
 
 @dataclass(frozen=True)
 class NetworkTask:
@@ -32,6 +34,11 @@ class NetworkTask:
     def count(self) -> int:
         """How often the network needs it."""
         return len(self.places)
+
+    @property
+    def key(self) -> TaskKey:
+        """That of its operators."""
+        return self.kind, self.input_shapes, self.output_shape, self.settings, self.activation
 
     @property
     def title(self) -> str:
@@ -60,15 +67,19 @@ class NetworkTask:
         }
 
 
+def task_key(operator: Operator) -> TaskKey:
+    """What operators of one task have in common."""
+    shapes = tuple(each.shape for each in operator.inputs)
+    settings = tuple(sorted(operator.settings.items()))
+    return operator.kind, shapes, operator.output.shape, settings, operator.activation
+
+
 def tasks_of(operators: Iterable[Operator]) -> list[NetworkTask]:
     """The tasks of a network, those with the most work first; what only gives numbers another shape is none."""
-    found: dict[tuple[object, ...], list[Operator]] = {}
+    found: dict[TaskKey, list[Operator]] = {}
     for operator in operators:
         if operator.kind is not OperatorKind.RESHAPE:
-            shapes = tuple(each.shape for each in operator.inputs)
-            settings = tuple(sorted(operator.settings.items()))
-            key = (operator.kind, shapes, operator.output.shape, settings, operator.activation)
-            found.setdefault(key, []).append(operator)
+            found.setdefault(task_key(operator), []).append(operator)
     tasks = [_task(several) for several in found.values()]
     return sorted(tasks, key=lambda task: -task.count * task.operations)
 

@@ -178,23 +178,26 @@ class GlobalPool(hl.Generator):
 
 @hl.generator(name="softmax")
 class Softmax(hl.Generator):
-    channels_in = hl.GeneratorParam(1000)
+    """Along the channels of each pixel; a vector is one."""
 
-    input = hl.InputBuffer(hl.Float(32), 1)
-    output = hl.OutputBuffer(hl.Float(32), 1)
+    channels_in = hl.GeneratorParam(1000)
+    pixels = hl.GeneratorParam(1)
+
+    input = hl.InputBuffer(hl.Float(32), 2)
+    output = hl.OutputBuffer(hl.Float(32), 2)
 
     def generate(g) -> None:
-        channels = int(g.channels_in)
-        reach = hl.RDom([(0, channels)])
+        shape = (int(g.channels_in), int(g.pixels))
+        reach = hl.RDom([(0, shape[0])])
         largest, powers, total = hl.Func("largest"), hl.Func("powers"), hl.Func("total")
-        largest[()] = hl.f32(float("-inf"))
-        largest[()] = hl.max(largest[()], g.input[reach.x])
-        powers[c] = hl.exp(g.input[c] - largest[()])
-        total[()] = hl.f32(0)
-        total[()] += powers[reach.x]
-        g.output[c] = powers[c] / total[()]
-        _fix(g.input, (channels,))
-        _fix_output(g.output, (channels,))
+        largest[x] = hl.f32(float("-inf"))
+        largest[x] = hl.max(largest[x], g.input[reach.x, x])
+        powers[c, x] = hl.exp(g.input[c, x] - largest[x])
+        total[x] = hl.f32(0)
+        total[x] += powers[reach.x, x]
+        g.output[c, x] = powers[c, x] / total[x]
+        _fix(g.input, shape)
+        _fix_output(g.output, shape)
         if not g.using_autoscheduler():
             for each in (largest, powers, total):
                 each.compute_root()

@@ -156,9 +156,9 @@ def test_pools_of_whole_pictures_and_softmax() -> None:
     shape = {"rows": 5, "columns": 6, "channels_in": 8}
     check("GlobalPool", {**shape, "is_max": False}, [picture], picture.mean(axis=(0, 1)))
     check("GlobalPool", {**shape, "is_max": True}, [picture], picture.max(axis=(0, 1)))
-    source = 50 * drawn(33)
-    powers = np.exp(source - source.max())
-    check("Softmax", {"channels_in": 33}, [source], powers / powers.sum())
+    source = 50 * drawn(4, 33)
+    powers = np.exp(source - source.max(axis=-1, keepdims=True))
+    check("Softmax", {"channels_in": 33, "pixels": 4}, [source], powers / powers.sum(axis=-1, keepdims=True))
 
 
 @pytest.mark.parametrize("activation", ["none", "silu"])

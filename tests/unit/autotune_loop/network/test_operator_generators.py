@@ -56,3 +56,16 @@ def test_every_parameter_is_one_that_the_generator_has(keras: Any) -> None:
     assert {"operation=add", "operation=multiply", "operation=scale", "spreads=true", "spreads=false"} <= told
     (convolution,) = [each for each in generators if each.name == "convolution"]
     assert {"groups=2", "has_bias=true", "adds=false", "pad_rows_before=1", "rows=8"} <= set(convolution.parameters[0])
+
+
+def test_vectors_and_rows_are_pictures_to_what_looks_at_each_pixel_alone(keras: Any) -> None:
+    layers = keras.layers
+    source = keras.Input((6, 4))
+    value = layers.Reshape((24,))(layers.Softmax()(layers.BatchNormalization()(layers.ReLU()(source))))
+    value = layers.Multiply()([value, layers.Dense(24)(layers.Flatten()(source))])
+    generators, rest = operator_generators(tasks_of(read_keras(keras.Model(source, value)).operators))
+    assert not rest
+    told = {each.name: [set(parameters) for parameters in each.parameters] for each in generators}
+    assert told["softmax"] == [{"channels_in=4", "pixels=6"}]
+    assert {"rows=1", "columns=6", "channels_in=4", "operation=scale"} <= told["elementwise"][1]
+    assert {"rows=1", "columns=1", "channels_in=24", "operation=multiply"} <= told["elementwise"][2]

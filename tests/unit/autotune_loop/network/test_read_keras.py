@@ -45,7 +45,7 @@ def residual(keras: Any) -> Any:
     deep = layers.Conv2D(16, 3, groups=4, activation="silu", name="grouped")(layers.Activation("tanh")(deep))
     pooled = layers.AveragePooling2D(2, padding="same")(layers.MaxPooling2D((3, 2), strides=(2, 1))(deep))
     gate = layers.Dense(16, activation="sigmoid", name="gate")(layers.GlobalAveragePooling2D()(pooled))
-    gated = layers.Multiply(name="gated")([pooled, layers.Reshape((1, 1, 16))(gate)])
+    gated = layers.Multiply(name="gated")([layers.Reshape((1, 1, 16))(gate), pooled])
     several = layers.Concatenate()([gated, pooled])
     flat = layers.Flatten()(layers.Dropout(0.5)(several))
     return keras.Model(source, [layers.Dense(5, activation="softmax", name="head")(flat), pooled], name="residual")
@@ -123,6 +123,8 @@ def test_what_cannot_be_an_operator_is_named_with_its_place(keras: Any) -> None:
     value = layers.Concatenate(axis=1, name="rows")([value, value])
     value = layers.BatchNormalization(axis=1, name="norm")(value)
     value = layers.ReLU(negative_slope=0.1, name="leaky")(value)
+    value = layers.Softmax(axis=1, name="columns")(value)
+    value = layers.Multiply(name="attention")([value, layers.Conv2D(1, 1)(value)])
     found = {each.place: each.reason for each in read_keras(keras.Model(source, value)).unsupported}
     assert found == {
         "up": "there is no operator for Conv2DTranspose",
@@ -131,6 +133,8 @@ def test_what_cannot_be_an_operator_is_named_with_its_place(keras: Any) -> None:
         "rows": "Concatenate along axis 1",
         "norm": "BatchNormalization along axis 1",
         "leaky": "ReLU with negative_slope, threshold or a max_value of None",
+        "columns": "Softmax along axis 1",
+        "attention": "Multiply of 16x8x4 and 16x8x1",
     }
     anywhere = keras.Input((None, None, 3))
     (layer,) = read_keras(keras.Model(anywhere, layers.Conv2D(4, 3, name="free")(anywhere))).unsupported

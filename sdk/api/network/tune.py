@@ -65,6 +65,20 @@ def network_tasks(model: str) -> NetworkTasks:
     return NetworkTasks(network, tuple(tasks_of(network.operators)))
 
 
+def check_is_supported(network: Network) -> None:
+    """Check that there is an operator for each layer.
+
+    Raises:
+        NetworkError: there are layers without one; they are named.
+    """
+    if network.unsupported:
+        layers = "; ".join(f"{each.place}: {each.reason}" for each in network.unsupported)
+        raise NetworkError(
+            f"{network.name} has layers that there is no operator for ({layers}).",
+            next_step="Replace them in the model, or tune its operators as generators of your own.",
+        )
+
+
 @dataclass(frozen=True)
 class TunedOperator:
     """A task of a network, and what was found for it."""
@@ -89,7 +103,7 @@ class TunedNetwork:
 
     Attributes:
         operators: with the most work first.
-        rest: what is not tuned, because it moves or touches each number once.
+        rest: what is not tuned, because it only moves numbers.
         result: of the run.
     """
 
@@ -142,12 +156,7 @@ def tune_network(
         SdkError: a subclass, for everything else that a user can fix.
     """
     found = network_tasks(model)
-    if found.unsupported:
-        layers = "; ".join(f"{each.place}: {each.reason}" for each in found.unsupported)
-        raise NetworkError(
-            f"{found.network.name} has layers that there is no operator for ({layers}).",
-            next_step="Replace them in the model, or tune its operators as generators of your own.",
-        )
+    check_is_supported(found.network)
     operators, rest = operator_generators(found.tasks)
     if not operators:
         raise NetworkError(f"There is nothing to tune in {found.network.name}.")
