@@ -1,4 +1,4 @@
-"""Models by the names that users give: a `.keras` file, an application of Keras, or a ready set of operators."""
+"""Models by the names that users give: a file, an application of Keras, or a ready set of operators."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from halide_autotune.autotune_loop.network.operators import Activation, Network, Operator, OperatorKind, Tensor
 from halide_autotune.autotune_loop.network.read_keras import read_keras
+from halide_autotune.autotune_loop.network.tflite.read_tflite import read_tflite
 from halide_autotune.targets.errors import NetworkError
 from halide_autotune.targets.values.checks import nearest_hint
 
@@ -35,20 +36,22 @@ def read_model(text: str) -> Network:
     """The network of a model.
 
     Args:
-        text: the path of a `.keras` file; the name of a class of `keras.applications`, such as MobileNetV2, which gets
-            random weights, since nothing is downloaded; or `resnet18-convolutions`.
+        text: the path of a `.keras` or `.tflite` file; the name of a class of `keras.applications`, such as
+            MobileNetV2, which gets random weights, since nothing is downloaded; or `resnet18-convolutions`.
 
     Raises:
         NetworkError: there is no such model, or it cannot be read.
     """
     if text in _SETS:
         return _SETS[text]()
+    if text.endswith(".tflite"):
+        return read_tflite(Path(text))
     if text.endswith(".keras"):
         return read_keras(_load(Path(text)))
     if Path(text).suffix or not _APPLICATION.fullmatch(text):
         raise NetworkError(
             f"{text} is no model that can be read.",
-            next_step="Give a .keras file, an application of Keras such as MobileNetV2, or one of: "
+            next_step="Give a .keras or .tflite file, an application of Keras such as MobileNetV2, or one of: "
             f"{', '.join(_SETS)}.",
         )
     return read_keras(_application(text))

@@ -10,7 +10,7 @@ from pathlib import Path
 from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
 from halide_autotune.autotune_loop.events import Listener, ignore
 from halide_autotune.autotune_loop.network.models import read_model
-from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
+from halide_autotune.autotune_loop.network.operator_generators import operator_generators
 from halide_autotune.autotune_loop.network.operators import Network, UnsupportedLayer
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
 from halide_autotune.autotune_loop.run.result import TunedSchedule, TuneResult
@@ -152,7 +152,7 @@ def tune_network(
     if not operators:
         raise NetworkError(f"There is nothing to tune in {found.network.name}.")
     specs = [
-        GeneratorSpec(f"{OPERATORS_FILE}:{each.name}", argsets=each.parameters, calls=each.calls) for each in operators
+        GeneratorSpec(f"{each.file}:{each.name}", argsets=each.parameters, calls=each.calls) for each in operators
     ]
     asked = options or RunOptions()
     # What the generators do by themselves is no schedule of anybody's.

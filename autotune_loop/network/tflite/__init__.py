@@ -1,0 +1,1 @@
+"""TensorFlow Lite models: a file as plain values, its operators, and what they compute with."""
