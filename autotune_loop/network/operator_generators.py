@@ -69,8 +69,14 @@ class OperatorGenerator:
         return tuple(float(task.count) for task in self.tasks)
 
 
-def operator_generators(tasks: Iterable[NetworkTask]) -> tuple[list[OperatorGenerator], list[NetworkTask]]:
-    """The generators of a network's tasks, and the tasks that have none: they only move numbers."""
+def operator_generators(
+    tasks: Iterable[NetworkTask], layout: PackedLayout = _LAYOUT
+) -> tuple[list[OperatorGenerator], list[NetworkTask]]:
+    """The generators of a network's tasks, and the tasks that have none: they only move numbers.
+
+    Args:
+        layout: of the weights of bytes.
+    """
     found: dict[str, list[NetworkTask]] = {}
     rest = []
     for task in tasks:
@@ -79,7 +85,7 @@ def operator_generators(tasks: Iterable[NetworkTask]) -> tuple[list[OperatorGene
             rest.append(task)
         else:
             found.setdefault(name, []).append(task)
-    return [OperatorGenerator(name, tuple(several)) for name, several in found.items()], rest
+    return [OperatorGenerator(name, tuple(several), layout) for name, several in found.items()], rest
 
 
 def as_picture(shape: Shape) -> tuple[int, int, int]:

@@ -197,6 +197,7 @@ class Int8GlobalPool(hl.Generator):
         g.output[c] = rescaled(g, total[c] - g.input_zero * pixels)
         fix(g.input, (int(g.channels_in), columns, rows))
         fix_output(g.output, (int(g.channels_in),))
+        estimate_scalars(g, OF_RESCALING)
         if not g.using_autoscheduler():
             total.compute_root()
 

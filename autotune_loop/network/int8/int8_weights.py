@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
+# Features of a Halide target that sums four products of bytes in one instruction.
+_SUMS_OF_FOUR = {"arm_dot_prod", "avx512_sapphirerapids", "avx512_zen4", "avx512_zen5", "avxvnni", "hvx"}
 # A factor and a shift that leave a number as it is.
 _IDENTITY = FixedPoint(1 << 30, 1)
 
@@ -39,6 +41,12 @@ class PackedLayout:
 
     depth: int = 4
     block: int = 16
+
+
+def packed_layout(halide_target: str) -> PackedLayout:
+    """The layout whose products a target sums with the fewest instructions."""
+    has_sums = not _SUMS_OF_FOUR.isdisjoint(halide_target.split("-"))
+    return PackedLayout(depth=4 if has_sums else 2)
 
 
 def int8_inputs(operator: Operator, constants: Sequence[TfliteTensor], layout: PackedLayout) -> tuple[Array, ...]:
