@@ -17,6 +17,7 @@ from halide_autotune.autotune_loop.network.operators import (
     Tensor,
     UnsupportedLayer,
 )
+from halide_autotune.autotune_loop.network.tflite.dilation import with_dilation
 from halide_autotune.autotune_loop.network.tflite.tflite_file import (
     TfliteFile,
     TfliteOperator,
@@ -50,7 +51,7 @@ def read_tflite(path: Path) -> Network:
     """
     file = open_tflite(path)
     try:
-        return _network(file)
+        return _network(with_dilation(file))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise NetworkError(f"{path} is a damaged TensorFlow Lite model: {error}.") from error
 
@@ -62,13 +63,13 @@ def tensor_name(place: int) -> str:
 
 def _network(file: TfliteFile) -> Network:
     reading = _Reading(file)
-    for number, (name, each) in enumerate(zip(place_names(file), file.operators, strict=True)):
+    for name, each in zip(place_names(file), file.operators, strict=True):
         if all(file.tensors[place].type in _OF_SHAPES for place in each.outputs):
             continue
         try:
             reading.operators += _operators(file, each, name)
         except Unsupported as error:
-            reading.unsupported.append(UnsupportedLayer(f"{number} ({name})", str(error)))
+            reading.unsupported.append(UnsupportedLayer(f"{each.number} ({name})", str(error)))
     inputs, outputs = (_ends(file, places, reading) for places in (file.inputs, file.outputs))
     operators = _with_silu(reading.operators, {each.name for each in outputs})
     operators = fused(operators, {each.name for each in outputs})

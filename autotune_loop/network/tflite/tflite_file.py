@@ -67,11 +67,13 @@ class TfliteOperator:
     """An operator of a file.
 
     Attributes:
+        number: its place in the file.
         code: such as CONV_2D.
         inputs, outputs: places in the file's tensors; −1 for what is left out.
         options: by the schema's names.
     """
 
+    number: int
     code: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -96,9 +98,9 @@ class TfliteFile:
 def place_names(file: TfliteFile) -> list[str]:
     """A name for each operator that no other one has: that of its output, with its number where that is not enough."""
     found: dict[str, None] = {}
-    for number, each in enumerate(file.operators):
+    for each in file.operators:
         name = file.tensors[each.outputs[0]].name
-        found[f"{name} ({number})" if name in found else name] = None
+        found[f"{name} ({each.number})" if name in found else name] = None
     return list(found)
 
 
@@ -135,7 +137,9 @@ def _read(name: str, content: bytes) -> TfliteFile:
     types = _names(schema.TensorType)
     tensors = tuple(_tensor(model, graph.Tensors(place), types) for place in range(counts[0]))
     codes = [_code(model.OperatorCodes(place), _names(schema.BuiltinOperator)) for place in range(counts[2])]
-    operators = tuple(_operator(schema, graph.Operators(place), codes, len(tensors)) for place in range(counts[1]))
+    operators = tuple(
+        _operator(schema, graph.Operators(place), place, codes, len(tensors)) for place in range(counts[1])
+    )
     inputs, outputs = (_places(each, len(tensors)) for each in (graph.InputsAsNumpy(), graph.OutputsAsNumpy()))
     if -1 in (*inputs, *outputs) or not inputs or not outputs:
         raise ValueError("it has no inputs or no outputs")
@@ -202,7 +206,8 @@ def _data(model: Any, tensor: Any, shape: tuple[int, ...], kind: str) -> Array |
 _TYPES = {"FLOAT32": "f4", "INT8": "i1", "INT32": "i4", "INT64": "i8"}
 
 
-def _operator(schema: Any, operator: Any, codes: Sequence[str], count: int) -> TfliteOperator:
+def _operator(schema: Any, graph: Any, number: int, codes: Sequence[str], count: int) -> TfliteOperator:
+    operator = graph.Operators(number)
     place = operator.OpcodeIndex()
     if not 0 <= place < len(codes):
         raise ValueError(f"an operator has the code {place} of {len(codes)}")
@@ -216,7 +221,7 @@ def _operator(schema: Any, operator: Any, codes: Sequence[str], count: int) -> T
         found = getattr(schema, kind)()
         found.Init(table.Bytes, table.Pos)
         options = {name: getattr(found, name)() for name in _OPTIONS[kind]}
-    return TfliteOperator(codes[place], inputs, outputs, options)
+    return TfliteOperator(number, codes[place], inputs, outputs, options)
 
 
 def _places(found: Any, count: int) -> tuple[int, ...]:

@@ -120,12 +120,25 @@ def _window(call: TfliteCall, size: tuple[int, int]) -> Settings:
         reach = (size[axis] - 1) * dilation + 1
         is_same = int(call.options["Padding"]) == _SAME
         expected = -(-source[axis] // stride) if is_same else (source[axis] - reach) // stride + 1
+        padded = _padded_before(call, letter)
+        if padded is not None:
+            # As many as the output has.
+            expected = output[axis]
         if expected != output[axis]:
             raise ValueError(f"{call.code} has {output[axis]} {name} where {expected} follow from its window")
-        total = max((expected - 1) * stride + reach - source[axis], 0) if is_same else 0
+        total = max((expected - 1) * stride + reach - source[axis], 0) if is_same or padded is not None else 0
+        before = total // 2 if padded is None else padded
+        if not 0 <= before <= total:
+            raise ValueError(f"{call.code} has {before} {name} before its picture")
         settings |= {f"kernel_{name}": size[axis], f"stride_{name}": stride, f"dilation_{name}": dilation}
-        settings |= {f"pad_{name}_before": total // 2, f"pad_{name}_after": total - total // 2}
+        settings |= {f"pad_{name}_before": before, f"pad_{name}_after": total - before}
     return settings
+
+
+def _padded_before(call: TfliteCall, letter: str) -> int | None:
+    """What was read of padding that no option of the schema tells."""
+    found = call.options.get(f"Pad{letter}")
+    return None if found is None else int(found)
 
 
 def _convolution(call: TfliteCall) -> list[Operator]:

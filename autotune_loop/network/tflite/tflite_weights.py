@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout, int8_inputs, quantize_inputs
 from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, Network, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.tflite.dilation import with_dilation
 from halide_autotune.autotune_loop.network.tflite.tflite_file import TfliteTensor, open_tflite, place_names
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def tflite_weights(path: Path, network: Network, layout: PackedLayout | None = N
     Raises:
         NetworkError: the file cannot be read.
     """
-    file = open_tflite(path)
+    file = with_dilation(open_tflite(path))
     sources: dict[str, Source] = {}
     for name, each in zip(place_names(file), file.operators, strict=True):
         inputs = [file.tensors[place] for place in each.inputs if place >= 0]
