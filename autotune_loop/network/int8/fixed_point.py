@@ -33,8 +33,8 @@ class FixedPoint(NamedTuple):
 
 
 def fixed_point(real: float) -> FixedPoint:
-    """The nearest to a number that is not negative; 0 for what is too small for any output to show."""
-    if not real:
+    """The nearest to a number that is not negative; 0 for what is too small for any output to show, or too large."""
+    if not 0 < real < 1 << _BITS:
         return FixedPoint(0, 0)
     fraction, shift = math.frexp(real)
     factor = math.floor(fraction * (1 << _BITS) + 0.5)
@@ -49,18 +49,13 @@ def of_product(source: Quantization, weight_scale: float, output: Quantization) 
 
 
 def of_single_product(source: Quantization, weight_scale: float, output: Quantization) -> FixedPoint:
-    """The same where all weights of a layer have one scale, or none of the two is a weight."""
-    import numpy
-
-    product = numpy.float32(source.scale) * numpy.float32(weight_scale)
-    return fixed_point(float(product) / output.scale)
+    """The same where all weights of a dense layer have one scale."""
+    return fixed_point(_single(source.scale * weight_scale) / output.scale)
 
 
 def of_multiplication(first: Quantization, second: Quantization, output: Quantization) -> FixedPoint:
     """From a product of two numbers to its output."""
-    import numpy
-
-    return fixed_point(float(numpy.float32(first.scale) * numpy.float32(second.scale) / numpy.float32(output.scale)))
+    return fixed_point(_single(_single(first.scale * second.scale) / output.scale))
 
 
 def of_change(source: Quantization, output: Quantization) -> FixedPoint:
@@ -70,9 +65,7 @@ def of_change(source: Quantization, output: Quantization) -> FixedPoint:
 
 def of_activation(source: Quantization, output: Quantization) -> FixedPoint:
     """The same where it is an activation's."""
-    import numpy
-
-    return fixed_point(float(numpy.float32(source.scale) / numpy.float32(output.scale)))
+    return fixed_point(_single(source.scale / output.scale))
 
 
 def of_mean(source: Quantization, output: Quantization, count: int) -> FixedPoint:
@@ -85,10 +78,8 @@ def of_mean(source: Quantization, output: Quantization, count: int) -> FixedPoin
 
 def of_addition(first: Quantization, second: Quantization, output: Quantization) -> tuple[FixedPoint, ...]:
     """For the first term, for the second, and for their sum."""
-    import numpy
-
-    twice = float(2 * max(numpy.float32(first.scale), numpy.float32(second.scale)))
-    whole = float(numpy.float32(1 << _ADDITION_SHIFT) * numpy.float32(output.scale))
+    twice = 2 * max(first.scale, second.scale)
+    whole = (1 << _ADDITION_SHIFT) * output.scale
     return fixed_point(first.scale / twice), fixed_point(second.scale / twice), fixed_point(twice / whole)
 
 
@@ -103,10 +94,16 @@ def limits(activation: Activation, output: Quantization) -> tuple[int, int]:
 
 
 def _quantized(real: float, output: Quantization) -> int:
+    steps = min(_single(real / output.scale), float(LARGEST - LEAST))
+    return output.zero_point + math.floor(steps + 0.5)
+
+
+def _single(real: float) -> float:
+    """The nearest 32-bit float."""
     import numpy
 
-    steps = numpy.float32(real) / numpy.float32(output.scale)
-    return output.zero_point + math.floor(float(steps) + 0.5)
+    with numpy.errstate(over="ignore"):
+        return float(numpy.float32(real))
 
 
 def lookup(activation: Activation, source: Quantization, output: Quantization) -> Array:
@@ -118,10 +115,11 @@ def lookup(activation: Activation, source: Quantization, output: Quantization) -
         Activation.TANH: numpy.tanh,
     }
     steps = numpy.arange(LEAST, LARGEST + 1) - source.zero_point
-    real = numpy.float32(source.scale) * steps.astype(numpy.float32)
-    made = functions[activation](real) * (numpy.float32(1) / numpy.float32(output.scale))
-    rounded = numpy.trunc(made + numpy.copysign(numpy.float32(0.5), made)) + output.zero_point
-    found: Array = numpy.clip(rounded, LEAST, LARGEST).astype(numpy.int8)
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        real = numpy.float32(source.scale) * steps.astype(numpy.float32)
+        made = functions[activation](real) * numpy.float32(_single(1 / output.scale))
+        rounded = numpy.trunc(made + numpy.copysign(numpy.float32(0.5), made)) + output.zero_point
+        found: Array = numpy.clip(rounded, LEAST, LARGEST).astype(numpy.int8)
     return found
 
 
@@ -129,6 +127,7 @@ def powers(source: Quantization) -> Array:
     """e^−x for 0 to 255 steps, for softmax."""
     import numpy
 
-    steps = numpy.float32(-source.scale) * numpy.arange(256, dtype=numpy.float32)
+    with numpy.errstate(over="ignore"):
+        steps = numpy.float32(-source.scale) * numpy.arange(256, dtype=numpy.float32)
     found: Array = numpy.exp(steps.astype(numpy.float64)).astype(numpy.float32)
     return found

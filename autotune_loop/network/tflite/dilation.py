@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from halide_autotune.autotune_loop.network.tflite.tflite_file import TfliteFile, TfliteOperator
 
-# What the three of them have at their places.
 _BEFORE, _INSIDE, _AFTER = "SPACE_TO_BATCH_ND", ("CONV_2D", "DEPTHWISE_CONV_2D"), "BATCH_TO_SPACE_ND"
 _VALID = 1
 
@@ -23,21 +22,24 @@ def with_dilation(file: TfliteFile) -> TfliteFile:
     """
     uses = Counter(place for each in file.operators for place in each.inputs)
     uses.update(file.outputs)
-    makers = {each.outputs[0]: each for each in file.operators if uses[each.outputs[0]] == 1}
+    makers = {each.outputs[0]: each for each in file.operators}
     joined: dict[int, TfliteOperator] = {}
-    dropped: set[int] = set()
+    inner: set[int] = set()
     for after in file.operators:
         inside = makers.get(after.inputs[0]) if after.code == _AFTER and after.inputs else None
         before = makers.get(inside.inputs[0]) if inside is not None and inside.code in _INSIDE else None
-        if inside is None or before is None or before.code != _BEFORE:
+        if inside is None or before is None or before.code != _BEFORE or uses[inside.outputs[0]] != 1:
             continue
         options = _options(file, before, inside, after)
         if options is not None:
             whole = replace(inside, inputs=(before.inputs[0], *inside.inputs[1:]), outputs=after.outputs)
-            joined[after.number] = replace(whole, options=options)
-            dropped |= {before.number, inside.number}
-    operators = [joined.get(each.number, each) for each in file.operators if each.number not in dropped]
-    return replace(file, operators=tuple(operators))
+            joined[after.number] = replace(whole, number=after.number, options=options)
+            inner.add(inside.number)
+            # Several convolutions may take it.
+            uses[before.outputs[0]] -= 1
+    left = [joined.get(each.number, each) for each in file.operators if each.number not in inner]
+    is_needed = [each.code != _BEFORE or uses[each.outputs[0]] > 0 for each in left]
+    return replace(file, operators=tuple(each for each, needed in zip(left, is_needed, strict=True) if needed))
 
 
 def _options(

@@ -67,7 +67,9 @@ def _network(file: TfliteFile) -> Network:
         if all(file.tensors[place].type in _OF_SHAPES for place in each.outputs):
             continue
         try:
-            reading.operators += _operators(file, each, name)
+            made = {operator.output.name for operator in reading.operators}
+            # What several take in another shape is made once.
+            reading.operators += [one for one in _operators(file, each, name) if one.output.name not in made]
         except Unsupported as error:
             reading.unsupported.append(UnsupportedLayer(f"{each.number} ({name})", str(error)))
     inputs, outputs = (_ends(file, places, reading) for places in (file.inputs, file.outputs))

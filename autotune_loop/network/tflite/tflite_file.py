@@ -49,7 +49,7 @@ class TfliteTensor:
     Attributes:
         shape: with the batch.
         type: such as FLOAT32.
-        scales, zero_points: empty where it is not quantised; one, or one of each place along `axis`.
+        scales, zero_points: of bytes: one, or one of each place along `axis`; else empty.
         data: None where it is computed; else an array of the shape.
     """
 
@@ -137,9 +137,7 @@ def _read(name: str, content: bytes) -> TfliteFile:
     types = _names(schema.TensorType)
     tensors = tuple(_tensor(model, graph.Tensors(place), types) for place in range(counts[0]))
     codes = [_code(model.OperatorCodes(place), _names(schema.BuiltinOperator)) for place in range(counts[2])]
-    operators = tuple(
-        _operator(schema, graph.Operators(place), place, codes, len(tensors)) for place in range(counts[1])
-    )
+    operators = tuple(_operator(schema, graph, place, codes, len(tensors)) for place in range(counts[1]))
     inputs, outputs = (_places(each, len(tensors)) for each in (graph.InputsAsNumpy(), graph.OutputsAsNumpy()))
     if -1 in (*inputs, *outputs) or not inputs or not outputs:
         raise ValueError("it has no inputs or no outputs")
@@ -171,7 +169,7 @@ def _tensor(model: Any, tensor: Any, types: Mapping[int, str]) -> TfliteTensor:
     kind = types[tensor.Type()]
     scales, zeros, axis = numpy.empty(0, numpy.float32), numpy.empty(0, numpy.int64), 0
     quantization = tensor.Quantization()
-    if quantization is not None and quantization.ScaleLength():
+    if kind == "INT8" and quantization is not None and quantization.ScaleLength():
         scales, zeros = quantization.ScaleAsNumpy(), quantization.ZeroPointAsNumpy()
         axis = quantization.QuantizedDimension()
         zeros = zeros if quantization.ZeroPointLength() else numpy.zeros(len(scales), numpy.int64)
@@ -185,7 +183,7 @@ def _check_quantization(name: str, shape: tuple[int, ...], scales: Array, zeros:
     is_fit = len(scales) == len(zeros) and bool(numpy.isfinite(scales).all() and (scales > 0).all())
     if len(scales) > 1:
         is_fit = is_fit and 0 <= axis < len(shape) and shape[axis] == len(scales)
-    if not is_fit or (numpy.abs(zeros) > 255).any():
+    if not is_fit or (zeros < -128).any() or (zeros > 127).any():
         raise ValueError(f"tensor {name!r} has scales or zero points that cannot be")
 
 

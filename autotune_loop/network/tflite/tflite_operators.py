@@ -166,11 +166,11 @@ def _dense(call: TfliteCall) -> list[Operator]:
     if int(call.options.get("WeightsFormat", 0)):
         raise Unsupported(f"{call.code} with weights in another order")
     if math.prod(source.shape) == channels_in and call.output.shape == (channels,):
-        flat = replace(source, name=f"{source.name}_flat", shape=(channels_in,))
         dense = _one(OperatorKind.DENSE, call, _bias(call, channels))
         if len(source.shape) == 1:
             return dense
-        return [Operator(OperatorKind.RESHAPE, (), (source,), flat), replace(dense[0], inputs=(flat,))]
+        reshaped = _reshaped(source, (channels_in,))
+        return [reshaped, replace(dense[0], inputs=(reshaped.output,))]
     if source.shape[-1] != channels_in or call.output.shape != (*source.shape[:-1], channels):
         raise ValueError(f"{call.code} has weights for {channels_in} numbers of {source.shape}")
     if len(source.shape) != 3:
@@ -181,6 +181,12 @@ def _dense(call: TfliteCall) -> list[Operator]:
     if call.output.element is ElementType.INT8:
         settings["rounds_once"] = 1
     return _one(OperatorKind.CONVOLUTION, call, settings)
+
+
+def _reshaped(source: Tensor, shape: tuple[int, ...]) -> Operator:
+    """The same numbers for one that takes them in another shape."""
+    made = replace(source, name=f"{source.name}_as_{'x'.join(map(str, shape))}", shape=shape)
+    return Operator(OperatorKind.RESHAPE, (), (source,), made)
 
 
 def _pool(call: TfliteCall) -> list[Operator]:
@@ -205,13 +211,17 @@ def _of_two(kind: OperatorKind) -> Callable[[TfliteCall], list[Operator]]:
     def read(call: TfliteCall) -> list[Operator]:
         output = call.output.shape
         one_pixel = (*(1 for _ in output[:-1]), output[-1])
-        shapes = [tensor.shape for tensor in call.taken]
-        if len(call.taken) == 1 and len(call.inputs) == 2 and shapes == [output]:
+        reshaped = [_reshaped(each, one_pixel) for each in call.taken if each.shape == output[-1:] != output]
+        vectors = {each.inputs[0].name: each.output for each in reshaped}
+        taken = [vectors.get(tensor.name, tensor) for tensor in call.taken]
+        shapes = [tensor.shape for tensor in taken]
+        if len(taken) == 1 and len(call.inputs) == 2 and shapes == [output]:
             return _of_constant(kind, call)
-        if len(call.taken) != 2 or output not in shapes or any(each not in (output, one_pixel) for each in shapes):
+        if len(taken) != 2 or output not in shapes or any(each not in (output, one_pixel) for each in shapes):
             raise Unsupported(f"{call.code} of {' and '.join('x'.join(map(str, shape)) for shape in shapes)}")
         # What has one pixel comes second.
-        return _one(kind, call, {}, inputs=tuple(sorted(call.taken, key=lambda tensor: tensor.shape != output)))
+        inputs = tuple(sorted(taken, key=lambda tensor: tensor.shape != output))
+        return [*reshaped, *_one(kind, call, {}, inputs=inputs)]
 
     return read
 

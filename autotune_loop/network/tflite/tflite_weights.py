@@ -58,7 +58,8 @@ def _float_weights(operator: Operator, sources: Sequence[Source]) -> tuple[Array
     factors, offsets = numpy.ones(channels), numpy.zeros(channels)
     weights: Array | None = None
     for code, constants in sources:
-        data = [each.data.astype(numpy.float64) for each in constants if each.data is not None]
+        with numpy.errstate(invalid="ignore"):
+            data = [each.data.astype(numpy.float64) for each in constants if each.data is not None]
         if code in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
             weights, offsets = data[0], data[1] if len(data) > 1 else offsets
         elif code == "MUL" and data:
