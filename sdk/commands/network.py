@@ -26,7 +26,7 @@ group = typer.Typer(
     name="network",
     help="Neural networks: what there is to tune in a model, and tuning it.\n\nExample: sdk network tasks MobileNetV2",
 )
-_MODEL_HELP = "A .keras file, an application of Keras such as MobileNetV2, or resnet18-convolutions."
+_MODEL_HELP = "A .keras or .tflite file, an application of Keras such as MobileNetV2, or resnet18-convolutions."
 _INTERRUPTED = 130
 
 
@@ -136,7 +136,5 @@ def _print_tuned(result: TunedNetwork) -> None:
         console.print(f"{result.network.name}: {whole}, for all calls of these operators.")
     if result.rest:
         count = sum(task.count for task in result.rest)
-        console.print(
-            f"{count_text(count, 'operator')} that only move numbers are not tuned.", style="dim"
-        )
+        console.print(f"{count_text(count, 'operator')} that only move numbers are not tuned.", style="dim")
     console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk ship its headers.")

@@ -17,7 +17,6 @@ from halide_autotune.autotune_loop.network.operators import (
     Quantization,
     Tensor,
 )
-from halide_autotune.autotune_loop.network.tflite.tflite_file import TfliteTensor
 
 if TYPE_CHECKING:
     import numpy
@@ -28,6 +27,21 @@ if TYPE_CHECKING:
 _SUMS_OF_FOUR = {"arm_dot_prod", "avx512_sapphirerapids", "avx512_zen4", "avx512_zen5", "avxvnni", "hvx"}
 # A factor and a shift that leave a number as it is.
 _IDENTITY = FixedPoint(1 << 30, 1)
+
+
+@dataclass(frozen=True)
+class Int8Constant:
+    """A constant of a model; a bias has no scale.
+
+    Attributes:
+        data: weights with their channels out first; of a depthwise convolution with a dimension of 1 before the
+            window and the channels out last.
+        scales: one, or one of each channel out.
+    """
+
+    data: Array
+    scales: Array
+    zero_points: Array
 
 
 @dataclass(frozen=True)
@@ -49,11 +63,11 @@ def packed_layout(halide_target: str) -> PackedLayout:
     return PackedLayout(depth=4 if has_sums else 2)
 
 
-def int8_inputs(operator: Operator, constants: Sequence[TfliteTensor], layout: PackedLayout) -> tuple[Array, ...]:
+def int8_inputs(operator: Operator, constants: Sequence[Int8Constant], layout: PackedLayout) -> tuple[Array, ...]:
     """In the order in which the generator takes them; numbers are arrays without a dimension.
 
     Args:
-        constants: of the file's operator, weights first.
+        constants: weights before the bias.
     """
     if operator.kind in REDUCTIONS:
         return _of_reduction(operator, constants, layout)
@@ -104,11 +118,10 @@ def packed(weights: Array, layout: PackedLayout) -> Array:
     return numpy.ascontiguousarray(numpy.moveaxis(whole, 1, -2))
 
 
-def _of_reduction(operator: Operator, constants: Sequence[TfliteTensor], layout: PackedLayout) -> tuple[Array, ...]:
+def _of_reduction(operator: Operator, constants: Sequence[Int8Constant], layout: PackedLayout) -> tuple[Array, ...]:
     import numpy
 
     weights, channels = constants[0].data, operator.output.shape[-1]
-    assert weights is not None
     source, output = _known(operator.inputs[0]), _known(operator.output)
     bias = constants[1].data if len(constants) > 1 else None
     if operator.kind is OperatorKind.DEPTHWISE_CONVOLUTION:
@@ -136,7 +149,7 @@ def _of_reduction(operator: Operator, constants: Sequence[TfliteTensor], layout:
 _SCALED_BY_CHANNEL = (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION)
 
 
-def _of_two(operator: Operator, constants: Sequence[TfliteTensor]) -> tuple[Array, ...]:
+def _of_two(operator: Operator, constants: Sequence[Int8Constant]) -> tuple[Array, ...]:
     import numpy
 
     first, output = _known(operator.inputs[0]), _known(operator.output)
@@ -144,11 +157,13 @@ def _of_two(operator: Operator, constants: Sequence[TfliteTensor]) -> tuple[Arra
     if len(operator.inputs) == 2:
         second = _known(operator.inputs[1])
     else:
-        data = constants[0].data
-        assert data is not None
         second = Quantization(float(constants[0].scales[0]), int(constants[0].zero_points[0]))
         channels = operator.output.shape[-1]
-        given = (numpy.ascontiguousarray(numpy.broadcast_to(data.reshape(-1), channels)).reshape(1, 1, channels),)
+        given = (
+            numpy.ascontiguousarray(numpy.broadcast_to(constants[0].data.reshape(-1), channels)).reshape(
+                1, 1, channels
+            ),
+        )
     if operator.kind is OperatorKind.MULTIPLY:
         *terms, whole = [fixed_point.of_multiplication(first, second, output)]
     else:

@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout, int8_inputs, quantize_inputs
+from halide_autotune.autotune_loop.network.int8.int8_weights import (
+    Int8Constant,
+    PackedLayout,
+    int8_inputs,
+    quantize_inputs,
+)
 from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, Network, Operator, OperatorKind
 from halide_autotune.autotune_loop.network.tflite.dilation import with_dilation
 from halide_autotune.autotune_loop.network.tflite.tflite_file import TfliteTensor, open_tflite, place_names
@@ -44,7 +49,10 @@ def _weights(operator: Operator, sources: Mapping[str, Source], layout: PackedLa
         return quantize_inputs(operator)
     if operator.output.element is ElementType.INT8:
         # Only padding is done in another operator, which comes after it.
-        return int8_inputs(operator, found[-1][1], layout)
+        constants = [
+            Int8Constant(each.data, each.scales, each.zero_points) for each in found[-1][1] if each.data is not None
+        ]
+        return int8_inputs(operator, constants, layout)
     return _float_weights(operator, found)
 
 
