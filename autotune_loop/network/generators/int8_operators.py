@@ -31,8 +31,8 @@ _SUMS_OF_UNSIGNED = (
     hl.TargetFeature.AVX512_Zen5,
     hl.TargetFeature.AVX512_SapphireRapids,
 )
-# Pixels whose sums are in registers at once.
-_PIXELS = 4
+# Pixels and channels of a depthwise convolution whose sums are in registers at once.
+_PIXELS, _LANES = 4, 32
 
 
 class _Products(hl.Generator):
@@ -79,7 +79,7 @@ class Int8Convolution(Windowed, _Products):
         _finish_reduction(g, total, (channels, *window.size), bool(g.rounds_once))
         if not g.using_autoscheduler():
             operand.compute_root()
-            _schedule_products(g, total, reach, min(block, channels))
+            _schedule_channels(g, total, min(block, channels), reach)
 
 
 @hl.generator(name="int8_depthwise_convolution")
@@ -106,7 +106,7 @@ class Int8DepthwiseConvolution(Windowed):
         fix(g.weights, (channels * multiplier, *window.kernel))
         _finish_reduction(g, total, (channels * multiplier, *window.size), False)
         if not g.using_autoscheduler():
-            total.compute_root()
+            _schedule_channels(g, total, min(_LANES, channels * multiplier))
 
 
 @hl.generator(name="int8_dense")
@@ -136,7 +136,7 @@ class Int8Dense(_Products):
         _finish_reduction(g, total, (channels,), True)
         if not g.using_autoscheduler():
             operand.compute_root()
-            _schedule_products(g, total, reach, min(block, channels))
+            _schedule_channels(g, total, min(block, channels), reach)
 
 
 @hl.generator(name="int8_pool")
@@ -252,16 +252,24 @@ def _finish_reduction(g: hl.Generator, total: hl.Func, shape: Size, rounds_once:
     estimate_scalars(g, OF_OUTPUTS)
 
 
-def _schedule_products(g: hl.Generator, total: hl.Func, reach: hl.RDom, lanes: int) -> None:
-    """Channels out in a vector, each lane of which sums `depth` products at once; of some pixels in registers."""
+def _schedule_channels(g: hl.Generator, total: hl.Func, lanes: int, reach: hl.RDom | None = None) -> None:
+    """Channels out in a vector, of some pixels in registers; where weights are packed, a lane sums `depth` at once."""
+    if g.target().arch in (hl.TargetArch.Hexagon, hl.TargetArch.RISCV):
+        # Halide 21's vectors are wrong there for some arithmetic.
+        total.compute_root()
+        return
     output, outer, inner, pixel = g.output, hl.Var("outer"), hl.Var("inner"), hl.Var("pixel")
     output.split(c, outer, inner, lanes, hl.TailStrategy.GuardWithIf).vectorize(inner)
-    products = total.update()
-    if output.dimensions() == 3:
-        output.split(x, x, pixel, _PIXELS, hl.TailStrategy.GuardWithIf).reorder(inner, pixel, outer, x, y).unroll(pixel)
-        products.reorder(reach.x, c, x, reach.y, reach.z, reach.w).unroll(x)
     total.compute_at(output, outer).vectorize(c)
-    products.atomic().vectorize(reach.x).vectorize(c)
+    sums, is_picture = total.update(), output.dimensions() == 3
+    if is_picture:
+        output.split(x, x, pixel, _PIXELS, hl.TailStrategy.GuardWithIf).reorder(inner, pixel, outer, x, y).unroll(pixel)
+    if reach is None:
+        sums.vectorize(c)
+        return
+    if is_picture:
+        sums.reorder(reach.x, c, x, reach.y, reach.z, reach.w).unroll(x)
+    sums.atomic().vectorize(reach.x).vectorize(c)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def multiply_rounded(value: hl.Expr, factor: hl.Expr, shift: hl.Expr) -> hl.Expr
     left = hl.cast(hl.UInt(32), hl.clamp(shift, 0, 30))
     right = hl.cast(hl.UInt(32), hl.clamp(-shift, 0, 31))
     product = hl.rounding_mul_shift_right(value << left, factor, hl.cast(hl.UInt(32), 31))
-    mask = (hl.cast(hl.Int(32), 1) << right) - 1
+    mask = hl.cast(hl.Int(32), (hl.cast(hl.UInt(32), 1) << right) - 1)
     threshold = (mask >> 1) + hl.select(product < 0, 1, 0)
     return (product >> right) + hl.select((product & mask) > threshold, 1, 0)
 

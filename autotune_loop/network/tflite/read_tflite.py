@@ -63,16 +63,25 @@ def tensor_name(place: int) -> str:
 
 def _network(file: TfliteFile) -> Network:
     reading = _Reading(file)
+    made = {tensor_name(place) for place in file.inputs}
     for name, each in zip(place_names(file), file.operators, strict=True):
         if all(file.tensors[place].type in _OF_SHAPES for place in each.outputs):
             continue
         try:
-            made = {operator.output.name for operator in reading.operators}
-            # What several take in another shape is made once.
-            reading.operators += [one for one in _operators(file, each, name) if one.output.name not in made]
+            found = _operators(file, each, name)
         except Unsupported as error:
             reading.unsupported.append(UnsupportedLayer(f"{each.number} ({name})", str(error)))
+            continue
+        for operator in found:
+            missing = [tensor.name for tensor in operator.inputs if tensor.name not in made]
+            if missing and not reading.unsupported:
+                raise ValueError(f"operator {each.number} takes what none before it makes")
+            # What several take in another shape is made once.
+            reading.operators += [] if operator.output.name in made else [operator]
+            made.add(operator.output.name)
     inputs, outputs = (_ends(file, places, reading) for places in (file.inputs, file.outputs))
+    if not reading.unsupported and any(tensor.name not in made for tensor in outputs):
+        raise ValueError("none of its operators makes an output")
     operators = _with_silu(reading.operators, {each.name for each in outputs})
     operators = fused(operators, {each.name for each in outputs})
     return Network(file.name, inputs, outputs, tuple(operators), tuple(reading.unsupported))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.targets.errors import NetworkError
+from halide_autotune.targets.values.texts import printable
 
 if TYPE_CHECKING:
     import numpy
@@ -152,13 +153,13 @@ def _code(code: Any, names: Mapping[int, str]) -> str:
     # The older field holds 127 where the newer one is needed.
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     custom = code.CustomCode()
-    return custom.decode(errors="replace") if custom else names[number]
+    return printable(custom.decode(errors="replace")) if custom else names[number]
 
 
 def _tensor(model: Any, tensor: Any, types: Mapping[int, str]) -> TfliteTensor:
     import numpy
 
-    name = (tensor.Name() or b"").decode(errors="replace")
+    name = printable((tensor.Name() or b"").decode(errors="replace"))
     shape = _integers(tensor.ShapeAsNumpy())
     # Only the batch may be unknown; it is 1 here.
     if len(shape) > _LARGEST_RANK or any(extent < 0 for extent in shape) or math.prod(shape) > _LARGEST_BYTES:
