@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from halide_autotune.sdk.commands import config, history, network, schedule, targets
+from halide_autotune.sdk.commands import config, history, schedule, targets
 from halide_autotune.sdk.commands.autotune.autotune import autotune
 from halide_autotune.sdk.commands.bench import bench
 from halide_autotune.sdk.commands.build import build
@@ -29,6 +29,7 @@ from halide_autotune.sdk.commands.devices import devices
 from halide_autotune.sdk.commands.doctor import doctor
 from halide_autotune.sdk.commands.explain import explain
 from halide_autotune.sdk.commands.farm import farm
+from halide_autotune.sdk.commands.network import network
 from halide_autotune.sdk.commands.report import report
 from halide_autotune.sdk.commands.retrain import retrain
 from halide_autotune.sdk.commands.ship import ship

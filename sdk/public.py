@@ -13,6 +13,7 @@ from halide_autotune.autotune_loop.explain.explained import Explanation as Expla
 from halide_autotune.autotune_loop.measure.comparison import ComparedSchedule as ComparedSchedule
 from halide_autotune.autotune_loop.measure.func_comparison import ProfiledSchedule as ProfiledSchedule
 from halide_autotune.autotune_loop.moves.mutation import Mutation as Mutation
+from halide_autotune.autotune_loop.network.library.build_library import NetworkLibrary as NetworkLibrary
 from halide_autotune.autotune_loop.play_off.header_play_off import HeaderPlayOff as HeaderPlayOff
 from halide_autotune.autotune_loop.play_off.verdict import Verdict as Verdict
 from halide_autotune.autotune_loop.report.comparison import Comparison as Comparison
@@ -63,10 +64,13 @@ from halide_autotune.sdk.api.compare import compare as compare
 from halide_autotune.sdk.api.compare import load_run as load_run
 from halide_autotune.sdk.api.explain import explain as explain
 from halide_autotune.sdk.api.explain import explain_run as explain_run
-from halide_autotune.sdk.api.network import NetworkTasks as NetworkTasks
-from halide_autotune.sdk.api.network import TunedNetwork as TunedNetwork
-from halide_autotune.sdk.api.network import network_tasks as network_tasks
-from halide_autotune.sdk.api.network import tune_network as tune_network
+from halide_autotune.sdk.api.network.bench import BenchedNetwork as BenchedNetwork
+from halide_autotune.sdk.api.network.bench import bench_network as bench_network
+from halide_autotune.sdk.api.network.build import build_network as build_network
+from halide_autotune.sdk.api.network.tune import NetworkTasks as NetworkTasks
+from halide_autotune.sdk.api.network.tune import TunedNetwork as TunedNetwork
+from halide_autotune.sdk.api.network.tune import network_tasks as network_tasks
+from halide_autotune.sdk.api.network.tune import tune_network as tune_network
 from halide_autotune.sdk.api.report import report as report
 from halide_autotune.sdk.api.schedule import own_schedule as own_schedule
 from halide_autotune.sdk.api.schedule import shown_schedule as shown_schedule

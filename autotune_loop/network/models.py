@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from halide_autotune.autotune_loop.network.tflite.read_tflite import read_tflite
 from halide_autotune.targets.errors import NetworkError
 from halide_autotune.targets.values.checks import nearest_hint
 
+_SEED = 1
 _APPLICATION = re.compile(r"[A-Z][A-Za-z0-9]+")
 # Of ResNet-18, as AutoTVM counts them (Chen et al. 2018, table 2 of the appendix): rows and columns, channels in and
 # out, kernel, stride.
@@ -42,19 +44,63 @@ def read_model(text: str) -> Network:
     Raises:
         NetworkError: there is no such model, or it cannot be read.
     """
-    if text in _SETS:
-        return _SETS[text]()
     if text.endswith(".tflite"):
         return read_tflite(Path(text))
+    return _SETS[text]() if text in _SETS else read_keras(_model(text))
+
+
+def load_model(text: str) -> Any:
+    """The Keras model itself, with all its weights; an application has the same random ones at every call.
+
+    Args:
+        text: as for `read_model`.
+
+    Raises:
+        NetworkError: there is no such model, it cannot be read, or it is a set of operators without weights.
+    """
+    if text in _SETS:
+        raise NetworkError(
+            f"{text} is a set of operators, not a model: there is nothing that it computes as a whole.",
+            next_step="Give a .keras file, or an application of Keras such as MobileNetV2.",
+        )
+    if text.endswith(".tflite"):
+        raise NetworkError(
+            f"{text} is no Keras model: TensorFlow Lite models are tuned, but not built yet.",
+            next_step="Give a .keras file, or an application of Keras such as MobileNetV2.",
+        )
+    model = _model(text)
+    return model if text.endswith(".keras") else _with_random_weights(model)
+
+
+def _model(text: str) -> Any:
     if text.endswith(".keras"):
-        return read_keras(_load(Path(text)))
+        return _load(Path(text))
     if Path(text).suffix or not _APPLICATION.fullmatch(text):
         raise NetworkError(
             f"{text} is no model that can be read.",
             next_step="Give a .keras or .tflite file, an application of Keras such as MobileNetV2, or one of: "
             f"{', '.join(_SETS)}.",
         )
-    return read_keras(_application(text))
+    return _application(text)
+
+
+def _with_random_weights(model: Any) -> Any:
+    """Give a model weights that depend on nothing but their shapes, and keep what it computes within bounds."""
+    import numpy
+
+    source = numpy.random.default_rng(_SEED)
+    for layer in model.layers:
+        for variable in layer.weights:
+            shape, what = tuple(variable.shape), str(variable.path).rpartition("/")[2]
+            if what == "kernel":
+                # He et al., Delving Deep into Rectifiers (2015), eq. 10; a depthwise one sums over its window alone.
+                summed = math.prod(shape[:2] if hasattr(layer, "depth_multiplier") else shape[:-1])
+                variable.assign(source.normal(0.0, math.sqrt(2.0 / summed), shape))
+            elif what in ("gamma", "moving_variance"):
+                variable.assign(source.uniform(0.5, 1.5, shape))
+            elif what in ("beta", "moving_mean", "bias"):
+                variable.assign(source.normal(0.0, 0.1, shape))
+    return model
 
 
 def _load(path: Path) -> Any:

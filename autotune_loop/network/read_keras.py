@@ -55,8 +55,7 @@ def read_keras(model: Any) -> Network:
     """
     reading = _Reading()
     name = str(model.name)
-    # A sequential model has a functional one inside.
-    model = getattr(model, "_functional", None) or model
+    model = _graph(model)
     if not hasattr(model, "operations"):
         whole = UnsupportedLayer(name, f"a {type(model).__name__} that is neither functional nor sequential")
         return Network(name, (), (), (), (whole,))
@@ -65,6 +64,20 @@ def read_keras(model: Any) -> Network:
     inputs = tuple(_tensor(reading, each) for each in model.inputs)
     operators = fused(reading.operators, {each.name for each in outputs})
     return Network(name, inputs, outputs, tuple(operators), tuple(reading.unsupported))
+
+
+def keras_tensors(model: Any) -> dict[str, Any]:
+    """Keras's own tensors of a model that is read as a whole, by the names that ours have; some of ours have none."""
+    reading, graph = _Reading(), _graph(model)
+    _read(graph, reading)
+    nodes = [node for nodes in graph._nodes_by_depth.values() for node in nodes]
+    made = {id(each): each for node in nodes for each in node.outputs}
+    return {tensor.name: made[key] for key, tensor in reading.tensors.items() if key in made}
+
+
+def _graph(model: Any) -> Any:
+    """The model with its layers' calls: a sequential one has a functional one inside."""
+    return getattr(model, "_functional", None) or model
 
 
 def _read(model: Any, reading: _Reading) -> None:

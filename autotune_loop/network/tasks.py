@@ -15,6 +15,8 @@ from halide_autotune.autotune_loop.network.operators import (
     Shape,
 )
 
+TaskKey = tuple[ElementType, OperatorKind, Activation, tuple[Shape, ...], Shape, tuple[tuple[str, int], ...]]
+
 
 @dataclass(frozen=True)
 class NetworkTask:
@@ -42,6 +44,12 @@ class NetworkTask:
     def count(self) -> int:
         """How often the network needs it."""
         return len(self.places)
+
+    @property
+    def key(self) -> TaskKey:
+        """That of its operators."""
+        computed = _computed(self.element, self.kind, self.activation)
+        return *computed, self.input_shapes, self.output_shape, self.settings
 
     @property
     def title(self) -> str:
@@ -72,21 +80,28 @@ class NetworkTask:
         }
 
 
+def task_key(operator: Operator) -> TaskKey:
+    """What operators of one task have in common."""
+    shapes = tuple(each.shape for each in operator.inputs)
+    settings = tuple(sorted(operator.settings.items()))
+    computed = _computed(_element(operator), operator.kind, operator.activation)
+    return *computed, shapes, operator.output.shape, settings
+
+
 def tasks_of(operators: Iterable[Operator]) -> list[NetworkTask]:
     """The tasks of a network, those with the most work first; what only gives numbers another shape is none."""
-    found: dict[tuple[object, ...], list[Operator]] = {}
+    found: dict[TaskKey, list[Operator]] = {}
     for operator in operators:
         if operator.kind is not OperatorKind.RESHAPE:
-            shapes = tuple(each.shape for each in operator.inputs)
-            settings = tuple(sorted(operator.settings.items()))
-            key = (*_computed(operator), shapes, operator.output.shape, settings)
-            found.setdefault(key, []).append(operator)
+            found.setdefault(task_key(operator), []).append(operator)
     tasks = [_task(several) for several in found.values()]
     return sorted(tasks, key=lambda task: -task.count * task.operations)
 
 
-def _computed(operator: Operator) -> tuple[ElementType, OperatorKind, Activation]:
-    element, kind, activation = _element(operator), operator.kind, operator.activation
+def _computed(
+    element: ElementType, kind: OperatorKind, activation: Activation
+) -> tuple[ElementType, OperatorKind, Activation]:
+    """What a generator computes: of bytes, what cuts off or is looked up comes with each call."""
     if element is ElementType.INT8:
         is_looked_up = activation in (Activation.SIGMOID, Activation.TANH)
         if kind is OperatorKind.ACTIVATION and not is_looked_up:
@@ -102,7 +117,7 @@ def _element(operator: Operator) -> ElementType:
 
 def _task(several: list[Operator]) -> NetworkTask:
     first = several[0]
-    element, kind, activation = _computed(first)
+    element, kind, activation = _computed(_element(first), first.kind, first.activation)
     return NetworkTask(
         kind,
         tuple(each.shape for each in first.inputs),

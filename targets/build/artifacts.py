@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +16,9 @@ from halide_autotune.targets.generator.reference import unqualified
 from halide_autotune.targets.generator.run import AutoschedulerRequest, GeneratorFailure, GeneratorRequest
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation
 from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.output_folder import output_folder
 from halide_autotune.targets.process.scratch_folder import scratch_folder
+from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.profile import TargetProfile
 from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
@@ -94,7 +95,7 @@ def build_artifacts(
     name, target = unqualified(recipe.function_name), recipe.profile.halide_target
     with (
         os_error_as(ToolchainError, f"{output} cannot be written"),
-        _made(output),
+        output_folder(output),
         scratch_folder("build", output) as folder,
     ):
         shipped = _generate(recipe, folder, target, _SHIPPED)
@@ -113,20 +114,6 @@ def build_artifacts(
         return Artifacts(placed[0], placed[1], placed[2], placed[3], described, tuple(placed[4:]))
 
 
-@contextlib.contextmanager
-def _made(output: Path) -> Iterator[None]:
-    """Make the folder; if the block fails, a new one that is still empty is deleted again."""
-    is_new = not output.exists()
-    output.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):
-                output.rmdir()
-        raise
-
-
 def _runner_options(called_with: BenchmarkArguments, inputs: Mapping[str, Path]) -> list[str]:
     options = ["--seed", str(called_with.seed)] if called_with.seed else []
     files = {argument: path.name for argument, path in inputs.items()}
@@ -136,17 +123,19 @@ def _runner_options(called_with: BenchmarkArguments, inputs: Mapping[str, Path])
     return options
 
 
-def build_kernel(recipe: KernelRecipe, folder: Path) -> KernelObject:
+def build_kernel(recipe: KernelRecipe, folder: Path, stop: StopSignal | None = None) -> KernelObject:
     """Build the kernel's object without Halide's runtime, to be linked with others.
 
     Raises:
-        GeneratorError: the generator or the schedule fails, or the profile's card cannot run the kernel.
+        GeneratorError: the generator or the schedule fails, the profile's card cannot run the kernel, or `stop` is set.
     """
-    files = _generate(recipe, folder, kernel_target(recipe.profile.halide_target), ("object",))
+    files = _generate(recipe, folder, kernel_target(recipe.profile.halide_target), ("object",), stop)
     return KernelObject(recipe.function_name, files["object"])
 
 
-def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, ...]) -> Mapping[str, Path]:
+def _generate(
+    recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, ...], stop: StopSignal | None = None
+) -> Mapping[str, Path]:
     request = GeneratorRequest(
         generator_name=recipe.generator_name,
         function_name=recipe.function_name,
@@ -159,7 +148,7 @@ def _generate(recipe: KernelRecipe, folder: Path, target: str, emit: tuple[str, 
     )
     card = recipe.profile.machine.gpu
     check = None if card is None else CardCheck(card, recipe.ptxas)
-    result = run_checked_generator(recipe.program, request, _LIMITS, check)
+    result = run_checked_generator(recipe.program, request, _LIMITS, check, stop)
     if isinstance(result, GeneratorFailure):
         raise GeneratorError(f"Schedule {recipe.schedule.label}: {result.message}")
     return result.files

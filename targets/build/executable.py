@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from halide_autotune.targets.build.c_text import c_string
 from halide_autotune.targets.build.kernel_sources import KernelSources, missing_symbols, undefined_symbols
 from halide_autotune.targets.errors import ToolchainError, os_error_as
 from halide_autotune.targets.halide_install import HalideInstall
@@ -235,18 +236,13 @@ def _table(kernels: Sequence[KernelObject], is_mangled: bool, defaults: Sequence
         for kernel in kernels
     )
     rows = "".join(f'    {{"{kernel.name}", {kernel.name}_argv, {kernel.name}_metadata}},\n' for kernel in kernels)
-    words = "".join(f"    {_c_string(word)},\n" for word in defaults)
+    words = "".join(f"    {c_string(word)},\n" for word in defaults)
     return (
         f'#include "runner.h"\n\n{declarations}\n'
         f"const struct runner_kernel runner_kernels[] = {{\n{rows}}};\n"
         f"const int runner_kernel_count = {len(kernels)};\n"
         f"const char *const runner_defaults[] = {{\n{words}    NULL,\n}};\n"
     )
-
-
-def _c_string(text: str) -> str:
-    plain = (chr(byte) if chr(byte).isalnum() and byte < 128 else f"\\{byte:03o}" for byte in text.encode())
-    return '"' + "".join(plain) + '"'
 
 
 def _compile_table(text: str, folder: Path, tools: BuildTools, stop: StopSignal | None) -> Path:

@@ -9,7 +9,7 @@ import pytest
 
 import sdk
 from halide_autotune.sdk.settings import Settings
-from halide_autotune.targets.errors import NetworkError
+from halide_autotune.targets.errors import NetworkError, RunFolderError
 from tests.end_to_end.run_files import rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -47,6 +47,36 @@ def test_the_operators_of_a_model_are_tuned_in_one_run(keras: Any, settings: Set
     assert "calls = 2.0" in text and "calls = 1.0" in text
     told = found.to_dict()
     assert told["model"] == model.name and isinstance(told["operators"], list) and len(told["operators"]) == 2
+    check_that_it_can_be_built(path, found.result.run_folder, settings, tmp_path)
+
+
+def check_that_it_can_be_built(path: Path, run: Path, settings: Settings, folder: Path) -> None:
+    options = sdk.RunOptions.of(parallelism=1)
+    benched = sdk.bench_network(str(path), run=run, options=options, turns=1, settings=settings)
+    assert benched.wrong == () and benched.not_timed == {}
+    assert {*benched.times_ms} == {"default", "tuned", "TensorFlow", "LiteRT"} and min(benched.times_ms.values()) > 0
+    assert [layer.name.split("+")[0] for layer in benched.layers] == ["conv0", "conv1", "head"]
+    assert all({*layer.times_ms} == {*layer.checks} == {"default", "tuned"} for layer in benched.layers)
+    with pytest.raises(RunFolderError, match=r"was tuned for host, not for arm64\. Build for --target host"):
+        sdk.build_network(str(path), folder / "built", target="arm64", run=run, settings=settings)
+    assert not (folder / "built").exists()
+    (run / "samples" / "best.dense.schedule.h").unlink()
+    made = sdk.build_network(str(path), folder / "built", run=run, settings=settings)
+    assert made.library.name == "libsmall.a" and made.header.is_file()
+    assert made.not_tuned == ("layer head (dense of 1152 to 4, tanh)",)
+
+
+def test_a_network_for_an_emulated_target_is_checked_and_not_timed(
+    keras: Any, settings: Settings, tmp_path: Path
+) -> None:
+    source = keras.Input((6, 6, 3))
+    path = tmp_path / "few.keras"
+    keras.Model(source, keras.layers.GlobalMaxPooling2D()(keras.layers.Conv2D(4, 3, name="only")(source))).save(path)
+    found = sdk.bench_network(str(path), target="arm64", device="qemu", settings=settings)
+    assert found.wrong == () and found.times_ms == {} and found.device.is_emulated
+    assert [{*layer.checks} for layer in found.layers] == [{"default"}, {"default"}]
+    with pytest.raises(NetworkError, match=r"A network is built for processors, and cuda-sm86 is for a card"):
+        sdk.build_network(str(path), tmp_path / "built", target="cuda-sm86", settings=settings)
 
 
 def test_a_layer_without_an_operator_ends_it_before_anything_is_built(

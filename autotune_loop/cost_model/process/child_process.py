@@ -18,7 +18,7 @@ from halide_autotune.targets.process.child_guard import forget, watch_over
 
 
 class ModelProcessError(ToolchainError):
-    """The cost-model process could not start, ended by itself, or did not answer in time.
+    """A process with TensorFlow could not start, ended by itself, or did not answer in time.
 
     A run can continue without it: only predictions and training are lost.
     """
@@ -41,14 +41,18 @@ class ChildProcess:
         command: program and arguments.
         environment: the whole environment of the child.
         log_path: the child's standard error is appended to it.
+        title: what messages call it.
 
     Raises:
         ModelProcessError: the program or the log cannot be opened. From the methods: the child ended or was too slow;
             it is then killed, and the message has the end of its log.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log_path: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str], log_path: Path, title: str = "cost-model process"
+    ) -> None:
         self._log_path = log_path
+        self._title = title
         to_read, self._requests = Pipe(duplex=False)
         self._answers, to_write = Pipe(duplex=False)
         try:
@@ -63,7 +67,7 @@ class ChildProcess:
                     start_new_session=True,  # Ctrl-C goes to the parent, which closes its children in order
                 )
         except OSError as error:
-            raise ModelProcessError(f"The cost-model process cannot be started: {error}.") from error
+            raise ModelProcessError(f"The {title} cannot be started: {error}.") from error
         watch_over(self._child.pid)
 
     def send(self, request: object, deadline_s: float) -> None:
@@ -122,14 +126,14 @@ class ChildProcess:
 
     def _late(self) -> ModelProcessError:
         return ModelProcessError(
-            f"The cost-model process did not answer in time and was stopped.{self._log_tail()}",
+            f"The {self._title} did not answer in time and was stopped.{self._log_tail()}",
             next_step="Check whether the machine is overloaded or out of memory.",
         )
 
     def _ended(self) -> ModelProcessError:
         code = self._child.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return ModelProcessError(f"The cost-model process {how}.{self._log_tail()}")
+        return ModelProcessError(f"The {self._title} {how}.{self._log_tail()}")
 
     def _log_tail(self) -> str:
         try:

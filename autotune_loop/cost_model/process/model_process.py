@@ -35,7 +35,7 @@ def tensorflow_environment(environment: Mapping[str, str], threads: int) -> dict
 _START_LIMIT_S = 180.0
 _REQUEST_LIMIT_S = 600.0
 # Not resolved: what is imported has its name by the links in src/.
-_IMPORT_ROOT = Path(__file__).absolute().parents[4]
+IMPORT_ROOT = Path(__file__).absolute().parents[4]
 
 
 class ModelProcess:
@@ -54,7 +54,7 @@ class ModelProcess:
     def __init__(self, num_cores: int, weights_path: Path, log_path: Path, environment: Mapping[str, str]) -> None:
         module = "halide_autotune.autotune_loop.cost_model.process.model_worker"
         self._command = [sys.executable, "-P", "-m", module, str(weights_path), str(num_cores)]
-        python_path = [str(_IMPORT_ROOT), environment.get("PYTHONPATH", "")]
+        python_path = [str(IMPORT_ROOT), environment.get("PYTHONPATH", "")]
         self._environment = tensorflow_environment(environment, threads=1)
         self._environment["PYTHONPATH"] = os.pathsep.join(filter(None, python_path))
         self._log_path = log_path

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from halide_autotune.autotune_loop.network.memory_plan import plan_memory
 from halide_autotune.autotune_loop.network.models import read_model
 from halide_autotune.autotune_loop.network.read_keras import read_keras
 from halide_autotune.autotune_loop.network.tasks import tasks_of
@@ -59,6 +60,8 @@ def test_applications_of_keras_have_the_work_that_is_known_of_them(
     tasks = tasks_of(network.operators)
     assert not network.unsupported and sum(task.count for task in tasks) == operators
     assert sum(task.count * task.operations for task in tasks) // 1_000_000 == million_operations
+    memory = plan_memory(network)
+    assert memory.workspace_bytes <= 1.2 * memory.least_bytes
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,26 @@
-"""`sdk network tasks`: a table, JSON, and one sentence for what is wrong."""
+"""`sdk network`: tables, JSON, and one sentence for what is wrong."""
 
 from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 import halide_autotune.sdk.main as sdk_main
 from halide_autotune.autotune_loop.network import models
+from halide_autotune.autotune_loop.network.layer_check import CheckedLayer
 from halide_autotune.autotune_loop.network.operators import Network, UnsupportedLayer
+from halide_autotune.devices.device import Clock, Device
+from halide_autotune.sdk.api.network import bench
+from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.usefixtures("tensorflow_ready")]
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = sdk_main.main(["network", "tasks", *arguments])
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, command: str = "tasks") -> tuple[int, str, str]:
+    code = sdk_main.main(["network", command, *arguments])
     said = capsys.readouterr()
     assert "Traceback" not in said.err
     return code, said.out, said.err
@@ -44,3 +49,34 @@ def test_layers_without_an_operator_are_named(
 def test_what_is_no_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, told = run(capsys, "missing.keras")
     assert code == 1 and "There is no model missing.keras. Check the path." in told
+
+
+@pytest.mark.parametrize("command", ["build", "bench"])
+def test_what_cannot_be_built_is_told(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, told = run(capsys, "resnet18-convolutions", command=command)
+    assert code == 1 and "resnet18-convolutions is a set of operators, not a model" in told
+    code, _, told = run(capsys, "MobileNet", "--run", "nowhere", command=command)
+    assert code == 1 and "nowhere is not a run folder" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_layer_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device("local", "local", "host", Clock.WALL, 1, uses_host_cores=True)
+    right, wrong = CheckedLayer("stem+stem_relu", 1e-7), CheckedLayer("head", 0.25)
+    layers = (
+        BenchedLayer("stem+stem_relu", {"default": right}, {"default": 2.0}),
+        BenchedLayer("head", {"default": wrong}, {"default": 0.5}),
+    )
+    times_ms = {"default": 2.5, "TensorFlow": 5.0}
+    found = BenchedNetwork("small", device, layers, {"default": ()}, times_ms, {"LiteRT": "no such operator"})
+    monkeypatch.setattr(bench, "bench_network", lambda *arguments, **options: found)
+    code, shown, told = run(capsys, "MobileNet", command="bench")
+    assert code == 1 and re.search(r"stem and 1 more layer +2.000 ms +1.0e-07", shown)
+    assert re.search(r"TensorFlow +5.000 ms +2.00×", shown) and "all as Keras" not in shown
+    assert "head with default schedules is off by 0.25 of the range of its numbers; at most 1e-04 is rounding." in told
+    assert "LiteRT was not timed: no such operator" in told
+    code, shown, _ = run(capsys, "MobileNet", "--json", command="bench")
+    assert code == 1 and json.loads(shown)["layers"][1]["checks"]["default"]["is_right"] is False

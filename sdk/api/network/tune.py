@@ -68,6 +68,20 @@ def network_tasks(model: str) -> NetworkTasks:
     return NetworkTasks(network, tuple(tasks_of(network.operators)))
 
 
+def check_is_supported(network: Network) -> None:
+    """Check that there is an operator for each layer.
+
+    Raises:
+        NetworkError: there are layers without one; they are named.
+    """
+    if network.unsupported:
+        layers = "; ".join(f"{each.place}: {each.reason}" for each in network.unsupported)
+        raise NetworkError(
+            f"{network.name} has layers that there is no operator for ({layers}).",
+            next_step="Replace them in the model, or tune its operators as generators of your own.",
+        )
+
+
 @dataclass(frozen=True)
 class TunedOperator:
     """A task of a network, and what was found for it."""
@@ -145,12 +159,7 @@ def tune_network(
         SdkError: a subclass, for everything else that a user can fix.
     """
     found = network_tasks(model)
-    if found.unsupported:
-        layers = "; ".join(f"{each.place}: {each.reason}" for each in found.unsupported)
-        raise NetworkError(
-            f"{found.network.name} has layers that there is no operator for ({layers}).",
-            next_step="Replace them in the model, or tune its operators as generators of your own.",
-        )
+    check_is_supported(found.network)
     asked = options or RunOptions()
     has_bytes = any(task.element is ElementType.INT8 for task in found.tasks)
     layout = _layout(asked.devices, settings or read_settings()) if has_bytes else PackedLayout()

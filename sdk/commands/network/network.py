@@ -1,4 +1,4 @@
-"""`sdk network`: neural networks, from a model to what is tuned of it."""
+"""`sdk network`: neural networks, from a model to what is tuned of it, and to a library."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.commands.network.bench import bench
+from halide_autotune.sdk.commands.network.build import build
 from halide_autotune.sdk.display.quantities import count_text, time_text
 from halide_autotune.sdk.options.autotune_options import run_options
 from halide_autotune.sdk.options.shared_options import JsonOption
@@ -20,12 +22,15 @@ from halide_autotune.targets.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from halide_autotune.autotune_loop.events import Event
-    from halide_autotune.sdk.api.network import NetworkTasks, TunedNetwork
+    from halide_autotune.sdk.api.network.tune import NetworkTasks, TunedNetwork
 
 group = typer.Typer(
     name="network",
-    help="Neural networks: what there is to tune in a model, and tuning it.\n\nExample: sdk network tasks MobileNetV2",
+    help="Neural networks: what there is to tune in a model, tuning it, and building it for a target.\n\n"
+    "Example: sdk network tasks MobileNetV2",
 )
+group.command("build")(build)
+group.command("bench")(bench)
 _MODEL_HELP = "A .keras or .tflite file, an application of Keras such as MobileNetV2, or resnet18-convolutions."
 _INTERRUPTED = 130
 
@@ -41,7 +46,7 @@ def tasks(
 
     Example: sdk network tasks MobileNetV2
     """
-    from halide_autotune.sdk.api.network import network_tasks
+    from halide_autotune.sdk.api.network.tune import network_tasks
 
     with show_progress(f"reading {model}", quiet=as_json):
         found = network_tasks(model)
@@ -93,7 +98,7 @@ def tune(
     options = run_options(typed, find_project(Path.cwd()))
     # Imported here: it takes long, and a wrong option need not wait for it.
     from halide_autotune.autotune_loop.run.result import Outcome
-    from halide_autotune.sdk.api.network import tune_network
+    from halide_autotune.sdk.api.network.tune import tune_network
 
     stop = StopSignal()
     with (
@@ -137,4 +142,4 @@ def _print_tuned(result: TunedNetwork) -> None:
     if result.rest:
         count = sum(task.count for task in result.rest)
         console.print(f"{count_text(count, 'operator')} that only move numbers are not tuned.", style="dim")
-    console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk ship its headers.")
+    console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk network build uses it.")

@@ -1,0 +1,109 @@
+"""The process in which others compute a network: `python -m … MODEL THREADS CORES`.
+
+It receives the name of a peer and a number of repetitions on standard input, and sends the median in milliseconds to
+standard output, as `multiprocessing` sends objects. First it sends why each peer cannot be timed, or None, by its name.
+It ends when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+from halide_autotune.autotune_loop.cost_model.process.model_worker import limit_threads
+from halide_autotune.autotune_loop.network.layer_check import random_inputs
+from halide_autotune.autotune_loop.network.models import load_model
+
+Call = Callable[[], object]
+
+
+def prepared_peers(model: str, threads: int) -> tuple[dict[str, Call], dict[str, str]]:
+    """What computes a model once, by the peers' names; and why a peer cannot, by its name."""
+    import keras
+    import tensorflow as tf
+
+    loaded = load_model(model)
+    inputs = random_inputs(loaded)
+    # TensorFlow takes fewer names than Keras.
+    plain = keras.Model(loaded.inputs, loaded.outputs, name="model")
+    signature = [tf.TensorSpec(each.shape, tf.float32) for each in inputs]
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def computed(*sources: Any) -> Any:
+        return plain(list(sources), training=False)
+
+    calls: dict[str, Call] = {}
+    failures: dict[str, str] = {}
+    for name, prepare in (
+        ("TensorFlow", partial(_tensorflow, computed.get_concrete_function(*signature), inputs)),
+        ("LiteRT", partial(_litert, computed.get_concrete_function(*signature), plain, inputs, threads)),
+    ):
+        try:
+            calls[name] = prepare()
+            calls[name]()
+        except Exception as error:  # whatever a converter makes of a model
+            calls.pop(name, None)
+            failures[name] = " ".join(str(error).split())[:300]
+    return calls, failures
+
+
+def median_ms(call: Call, repetitions: int) -> float:
+    """Of one call."""
+    times_s = []
+    for _ in range(repetitions):
+        begin_s = time.perf_counter()
+        call()
+        times_s.append(time.perf_counter() - begin_s)
+    return statistics.median(times_s) * 1e3
+
+
+def _tensorflow(computed: Any, inputs: list[Any]) -> Call:
+    import tensorflow as tf
+
+    constants = [tf.constant(each) for each in inputs]
+    return lambda: [each.numpy() for each in computed(*constants)]
+
+
+def _litert(computed: Any, model: Any, inputs: list[Any], threads: int) -> Call:
+    import tensorflow as tf
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([computed], model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it tells of a package that has the same interpreter
+        interpreter = tf.lite.Interpreter(model_content=converter.convert(), num_threads=threads)
+    interpreter.allocate_tensors()
+    # Their names have the order that they were given in.
+    details = sorted(interpreter.get_input_details(), key=lambda each: str(each["name"]))
+    for detail, values in zip(details, inputs, strict=True):
+        interpreter.set_tensor(detail["index"], values)
+    return lambda: interpreter.invoke()
+
+
+def main() -> None:
+    """Serve until the standard input closes."""
+    model, threads, cores = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    requests, answers = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
+    # What libraries print must not come between answers.
+    os.dup2(2, 1)
+    if cores:
+        os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    limit_threads(threads)
+    calls, failures = prepared_peers(model, threads)
+    answers.send({**failures, **dict.fromkeys(calls)})
+    while True:
+        try:
+            name, repetitions = requests.recv()
+        except EOFError:
+            return
+        answers.send(median_ms(calls[name], repetitions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What a network's library does, step by step: which kernel is called, or what is moved, with what of the memory."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from halide_autotune.autotune_loop.network.memory_plan import MemoryPlan, Place, Storage, aligned, plan_memory
+from halide_autotune.autotune_loop.network.operator_generators import as_picture
+from halide_autotune.autotune_loop.network.operators import Network, Operator, OperatorKind, Shape, Tensor
+from halide_autotune.autotune_loop.network.tasks import NetworkTask, task_key
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+_OF_PIXELS = (OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SCALE, OperatorKind.ACTIVATION)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a step reads or writes.
+
+    Attributes:
+        extents: of its dimensions, the innermost first, as Halide counts them.
+    """
+
+    place: Place
+    extents: Shape
+
+
+@dataclass(frozen=True)
+class Step:
+    """One layer of a library.
+
+    Attributes:
+        name: the model's layers that it computes.
+        output: the tensor that it makes.
+        arguments: of its kernel; the output is the last one.
+        task: the position of the task whose kernel it calls; None where numbers are only moved.
+        pads: of what moves numbers: rows and columns of zeros before the picture; None joins the inputs' channels.
+    """
+
+    name: str
+    output: Tensor
+    arguments: tuple[Argument, ...]
+    task: int | None = None
+    pads: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A network as it is run.
+
+    Attributes:
+        weights: of all steps, each at its place.
+    """
+
+    network: Network
+    memory: MemoryPlan
+    steps: tuple[Step, ...]
+    weights: bytes
+
+
+def network_steps(network: Network, tasks: Sequence[NetworkTask], weights: Sequence[tuple[Array, ...]]) -> Steps:
+    """Plan the memory of a network, lay out its weights, and list what is done.
+
+    Args:
+        tasks: those that have kernels.
+        weights: of each operator, as its generator takes them.
+    """
+    memory, packed = plan_memory(network), _Weights()
+    numbers = {task.key: number for number, task in enumerate(tasks)}
+    steps = []
+    for operator, own in zip(network.operators, weights, strict=True):
+        if operator.kind is not OperatorKind.RESHAPE:
+            further = [packed.add(each) for each in own]
+            steps.append(_step(operator, memory.places, further, numbers.get(task_key(operator))))
+    for tensor, index in memory.copies:
+        flat = (math.prod(tensor.shape), 1)
+        arguments = (Argument(memory.places[tensor.name], flat), Argument(Place(Storage.OUTPUT, index), flat))
+        steps.append(Step(f"output {index}", tensor, arguments))
+    return Steps(network, memory, tuple(steps), bytes(packed.data))
+
+
+def _step(operator: Operator, places: Mapping[str, Place], weights: Sequence[Argument], task: int | None) -> Step:
+    name, output = "+".join(operator.places), operator.output
+    first, *others = [Argument(places[tensor.name], _extents(operator, tensor.shape)) for tensor in operator.inputs]
+    # A pool of the whole picture makes a vector, whatever the model calls it.
+    is_vector = operator.kind is OperatorKind.GLOBAL_POOL
+    made = Argument(places[output.name], output.shape[-1:] if is_vector else _extents(operator, output.shape))
+    pads = None
+    if operator.kind is OperatorKind.PAD:
+        pads = (operator.settings["pad_rows_before"], operator.settings["pad_columns_before"])
+    return Step(name, output, (first, *weights, *others, made), task, pads)
+
+
+def _extents(operator: Operator, shape: Shape) -> Shape:
+    """The dimensions that an operator takes a tensor for."""
+    if operator.kind in (OperatorKind.CONCATENATE, OperatorKind.SOFTMAX):
+        return (shape[-1], math.prod(shape[:-1]))
+    return tuple(reversed(as_picture(shape) if operator.kind in _OF_PIXELS else shape))
+
+
+@dataclass
+class _Weights:
+    """Arrays one after the other, equal ones once: a layer may be used twice."""
+
+    data: bytearray = field(default_factory=bytearray)
+    known: dict[bytes, int] = field(default_factory=dict)
+
+    def add(self, array: Array) -> Argument:
+        content = array.tobytes()
+        key = hashlib.sha256(content).digest()
+        if key not in self.known:
+            self.known[key] = len(self.data)
+            self.data += content + bytes(aligned(len(content)) - len(content))
+        place = Place(Storage.WEIGHTS, offset_bytes=self.known[key])
+        return Argument(place, tuple(reversed(array.shape)))

@@ -1,0 +1,4 @@
+"""The Python API of `sdk network`.
+
+May import what `sdk.api` may.
+"""

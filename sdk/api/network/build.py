@@ -1,0 +1,211 @@
+"""`sdk.build_network`: a neural network as a static library with one C entry."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
+from halide_autotune.autotune_loop.network.library.build_library import NetworkLibrary, build_library
+from halide_autotune.autotune_loop.network.library.c_sources import c_name, kernel_name
+from halide_autotune.autotune_loop.network.library.kernels import TaskRecipe, build_kernels
+from halide_autotune.autotune_loop.network.library.steps import Steps, network_steps
+from halide_autotune.autotune_loop.network.models import load_model
+from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
+from halide_autotune.autotune_loop.network.operators import Network
+from halide_autotune.autotune_loop.network.read_keras import read_keras
+from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
+from halide_autotune.autotune_loop.network.weights import operator_weights
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_schedules
+from halide_autotune.sdk.api.network.tune import check_is_supported
+from halide_autotune.sdk.options.generator_spec import asked_options
+from halide_autotune.sdk.output import silent_stderr
+from halide_autotune.sdk.project.preparation import Workbench, open_workbench
+from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk
+from halide_autotune.sdk.settings import Settings, export_variables, read_settings
+from halide_autotune.targets.build.artifacts import KernelRecipe
+from halide_autotune.targets.build.executable import BuildTools
+from halide_autotune.targets.errors import NetworkError
+from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.reference import parse_generator
+from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.profile.loader import HOST, load_profile
+from halide_autotune.targets.profile.profile import AUTOSCHEDULER_PARAMETERS, OWN_SCHEDULE, TargetProfile
+from halide_autotune.targets.profile.target_features import with_target_features
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
+from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
+
+Progress = Callable[[str], None]
+# Of a search without a run: Halide's own of 32 takes minutes and gigabytes for one large convolution, and finds hardly
+# more; one of 1 finds schedules that take twice as long.
+_BEAM = 4
+
+
+def build_network(
+    model: str,
+    output: Path,
+    *,
+    target: str | None = None,
+    run: Path | None = None,
+    options: RunOptions | None = None,
+    progress: Progress = lambda text: None,
+    settings: Settings | None = None,
+) -> NetworkLibrary:
+    """Build a network for a target: a static library with its weights, a C header, and a benchmark that runs there.
+
+    Args:
+        model: the path of a `.keras` file, or the name of a class of `keras.applications`, such as MobileNetV2, which
+            has the same random weights every time.
+        output: the folder for the files.
+        target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
+        run: the folder that `tune_network` has left, with a schedule for each operator; without it each has the one
+            that Halide's autoscheduler finds with a narrow beam.
+        options: those of the devices, of which the features of the target count, the threads that an autoscheduler
+            plans for, and the Hexagon SDK.
+        progress: called with a phrase at every step that may take long.
+
+    Raises:
+        NetworkError: the model cannot be read, or has layers that there is no operator for.
+        RunFolderError: the run is of another network or target.
+        SdkError: a subclass, for everything else that a user can fix.
+    """
+    settings = settings or read_settings()
+    asked = asked_options(options, target)
+    schedules = None if run is None else run_schedules(run)
+    chosen = asked.devices.target or (HOST if schedules is None else schedules.target)
+    profile = with_target_features(load_profile(chosen, settings.profile_folder), asked.devices.target_features)
+    sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
+    toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
+    target_of = NetworkTarget(profile, asked.devices.parallelism or profile.machine.parallelism, toolchain)
+    target_of.check(schedules)
+    return build_opened(open_network(model), target_of, schedules, output, progress, settings)
+
+
+@dataclass(frozen=True)
+class NetworkTarget:
+    """What a network is built for.
+
+    Attributes:
+        threads: that an autoscheduler plans for.
+    """
+
+    profile: TargetProfile
+    threads: int
+    toolchain: CToolchain
+
+    def check(self, schedules: RunSchedules | None) -> None:
+        """Check that a network can be built for it, with these schedules, and that the toolchain works.
+
+        Raises:
+            NetworkError: it is a card.
+            RunFolderError: the schedules are for another target.
+            ToolchainError: the toolchain is missing or broken.
+        """
+        if self.profile.machine.gpu is not None:
+            raise NetworkError(
+                f"A network is built for processors, and {self.profile.name} is for a card.",
+                next_step="Choose the profile of its processor, such as --target x86-64.",
+            )
+        if schedules is not None:
+            schedules.check_target(self.profile.name)
+        self.toolchain.version()
+
+
+@dataclass(frozen=True)
+class GeneratedOperator:
+    """A task, and the generator that computes it with its parameters."""
+
+    task: NetworkTask
+    generator_name: str
+    parameters: Mapping[str, str]
+
+    @property
+    def words(self) -> str:
+        """'layer conv1 (convolution 3x3 of …)', for people."""
+        return f"layer {self.task.places[0][0]} ({self.task.title})"
+
+
+@dataclass(frozen=True)
+class OpenedNetwork:
+    """A model that can be built.
+
+    Attributes:
+        model: the Keras model.
+        operators: what has a kernel.
+    """
+
+    model: Any
+    network: Network
+    operators: tuple[GeneratedOperator, ...]
+    steps: Steps
+
+
+def open_network(model: str) -> OpenedNetwork:
+    """Read a model with its weights.
+
+    Raises:
+        NetworkError: it cannot be read, or has layers that there is no operator for.
+    """
+    export_variables(tensorflow_environment({}, len(os.sched_getaffinity(0))))
+    with silent_stderr():
+        loaded = load_model(model)
+        network = read_keras(loaded)
+    if model.endswith(".keras"):
+        # Keras's own names are such as functional_3.
+        network = replace(network, name=Path(model).stem)
+    check_is_supported(network)
+    generators, _ = operator_generators(tasks_of(network.operators))
+    operators = tuple(
+        GeneratedOperator(task, each.name, dict(text.split("=", 1) for text in texts))
+        for each in generators
+        for task, texts in zip(each.tasks, each.parameters, strict=True)
+    )
+    steps = network_steps(network, [each.task for each in operators], operator_weights(loaded, network))
+    return OpenedNetwork(loaded, network, operators, steps)
+
+
+def build_opened(
+    opened: OpenedNetwork,
+    target: NetworkTarget,
+    schedules: RunSchedules | None,
+    output: Path,
+    progress: Progress,
+    settings: Settings,
+) -> NetworkLibrary:
+    """Build a network that is open, for a target that is checked; as `build_network`."""
+    profile = target.profile
+    workbench = open_workbench(settings, progress)
+    tools = BuildTools(workbench.halide, workbench.cache, target.toolchain)
+    reference, name = parse_generator(str(OPERATORS_FILE)), c_name(opened.network.name)
+    program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
+    with contextlib.closing(program):
+        tasks, not_tuned = [], []
+        for number, each in enumerate(opened.operators):
+            header = None if schedules is None else schedules.header(each.generator_name, each.parameters, each.words)
+            if schedules is not None and header is None:
+                not_tuned.append(each.words)
+            of_kernel = each.generator_name, kernel_name(name, number), each.parameters, profile
+            choices = _choices(header, target, workbench)
+            tasks.append(TaskRecipe(each.task, tuple(KernelRecipe(program, *of_kernel, one) for one in choices)))
+        kernels = build_kernels(tasks, tools, len(os.sched_getaffinity(0)), progress)
+    library = build_library(opened.steps, kernels, profile.halide_target, tools, output, progress)
+    return replace(library, not_tuned=tuple(not_tuned))
+
+
+def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
+    """The schedules of an operator, the first one that compiles is taken: the tuned one, or the autoscheduler's."""
+    if header is not None:
+        return [ScheduleChoice("of the run", workbench.apply_header(header), searches=False)]
+    own = ScheduleChoice(OWN_SCHEDULE, None, searches=False)
+    # Halide's vectors are wrong there for some arithmetic; the generators' own schedules have none.
+    if target.profile.has_doubtful_vectors:
+        return [own]
+    name = target.profile.autoscheduler.name
+    quick = {"beam_size": str(_BEAM)} if "beam_size" in AUTOSCHEDULER_PARAMETERS[name] else {}
+    found = profile_autoscheduler(workbench.halide, target.profile, target.threads, quick)
+    return [ScheduleChoice(name.lower(), found), own]

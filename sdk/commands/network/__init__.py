@@ -1,0 +1,4 @@
+"""The commands of `sdk network`.
+
+May import what `sdk.commands` may.
+"""

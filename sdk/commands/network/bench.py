@@ -1,0 +1,96 @@
+"""`sdk network bench`: a model checked against Keras layer by layer, and timed beside others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.sdk.commands.network.build import (
+    TAKEN,
+    ModelArgument,
+    RunOption,
+    network_options,
+    warn_of_defaults,
+)
+from halide_autotune.sdk.display.quantities import count_text, time_text
+from halide_autotune.sdk.options.shared_options import JsonOption
+from halide_autotune.sdk.options.with_options import Takes, with_options
+from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
+
+if TYPE_CHECKING:
+    from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
+
+_TAKEN = (*TAKEN, "device", "inventory")
+
+
+@with_options
+def bench(
+    model: ModelArgument,
+    typed: Annotated[Mapping[str, Any], Takes(RunOptions, only=_TAKEN)],
+    *,
+    run: RunOption = None,
+    turns: Annotated[
+        int, typer.Option("--turns", metavar="COUNT", min=1, help="How often each contender is timed.")
+    ] = 5,
+    as_json: JsonOption = False,
+) -> None:
+    """Build a model, compare each layer with Keras on random input, and time it beside TensorFlow and LiteRT.
+
+    On an emulated device nothing is timed. The exit code is 1 where a layer computes something else than Keras.
+
+    Example: sdk network bench MobileNetV2 --run tuned/mobilenetv2-host
+    """
+    options = network_options(typed, run, _TAKEN)
+    # Imported here: it takes long, and a wrong option need not wait for it.
+    from halide_autotune.sdk.api.network.bench import bench_network
+
+    with show_progress(f"reading {model}", quiet=as_json) as progress:
+        found = bench_network(model, run=run, options=options, turns=turns, progress=progress)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
+    warn_of_defaults(found.not_tuned)
+    if found.wrong:
+        raise typer.Exit(1)
+
+
+def _print(found: BenchedNetwork) -> None:
+    console, names = make_console(), list(found.outputs)
+    timed = [name for name in names if name in found.times_ms]
+    numbers = (*(f"{name} schedule" for name in timed), "largest error")
+    table = plain_table("layer", *numbers, numbers=numbers)
+    for layer in found.layers:
+        table.add_row(_brief(layer.name), *(time_text(layer.times_ms[name]) for name in timed), _error_text(layer))
+    console.print(table)
+    if found.times_ms:
+        best_ms = min(found.times_ms[name] for name in timed)
+        whole = plain_table(
+            "whole network", "time of a call", "against ours", numbers=("time of a call", "against ours")
+        )
+        for name, time_ms in found.times_ms.items():
+            who = f"{name} schedules" if name in names else name
+            whole.add_row(who, time_text(time_ms), f"{time_ms / best_ms:.2f}×")
+        console.print(whole)
+    else:
+        console.print(f"{found.device.name} is emulated: nothing was timed.")
+    for name, why in found.not_timed.items():
+        typer.echo(f"{name} was not timed: {why}", err=True)
+    if not found.wrong:
+        console.print(f"{found.network}: {count_text(len(found.layers), 'layer')}, all as Keras computes them.")
+    for name, check in found.wrong:
+        error = f"{check.error:.2g} of the range of its numbers; at most {check.tolerance:.0e} is rounding"
+        typer.echo(f"{check.name} with {name} schedules is off by {error}.", err=True)
+
+
+def _brief(name: str) -> str:
+    """The first of the model's layers, and how many more are computed with it."""
+    first, *others = name.split("+")
+    return f"{first} and {count_text(len(others), 'more layer')}" if others else first
+
+
+def _error_text(layer: BenchedLayer) -> str:
+    return f"{max(check.error for check in layer.checks.values()):.1e}" if layer.checks else "–"
