@@ -35,15 +35,12 @@ from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.reference import parse_generator
 from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.profile.loader import HOST, load_profile
-from halide_autotune.targets.profile.profile import AUTOSCHEDULER_PARAMETERS, OWN_SCHEDULE, TargetProfile
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE, TargetProfile
 from halide_autotune.targets.profile.target_features import with_target_features
-from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, profile_autoscheduler
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, mullapudi2016
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 Progress = Callable[[str], None]
-# Of a search without a run: Halide's own of 32 takes minutes and gigabytes for one large convolution, and finds hardly
-# more; one of 1 finds schedules that take twice as long.
-_BEAM = 4
 
 
 def build_network(
@@ -64,7 +61,7 @@ def build_network(
         output: the folder for the files.
         target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
         run: the folder that `tune_network` has left, with a schedule for each operator; without it each has the one
-            that Halide's autoscheduler finds with a narrow beam.
+            that Halide's Mullapudi2016 finds, in moments.
         options: those of the devices, of which the features of the target count, the threads that an autoscheduler
             plans for, and the Hexagon SDK.
         progress: called with a phrase at every step that may take long.
@@ -198,14 +195,14 @@ def build_opened(
 
 
 def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
-    """The schedules of an operator, the first one that compiles is taken: the tuned one, or the autoscheduler's."""
+    """The schedules of an operator, the first one that compiles is taken: the tuned one, or a heuristic one."""
     if header is not None:
         return [ScheduleChoice("of the run", workbench.apply_header(header), searches=False)]
     own = ScheduleChoice(OWN_SCHEDULE, None, searches=False)
     # Halide's vectors are wrong there for some arithmetic; the generators' own schedules have none.
     if target.profile.has_doubtful_vectors:
         return [own]
-    name = target.profile.autoscheduler.name
-    quick = {"beam_size": str(_BEAM)} if "beam_size" in AUTOSCHEDULER_PARAMETERS[name] else {}
-    found = profile_autoscheduler(workbench.halide, target.profile, target.threads, quick)
-    return [ScheduleChoice(name.lower(), found), own]
+    # Adams2019 takes minutes and gigabytes for one large convolution; with a narrow beam it ends soon, and some of its
+    # schedules then take a hundred times as long as they need.
+    found = mullapudi2016(workbench.halide, target.threads, target.profile.machine)
+    return [ScheduleChoice("mullapudi2016", found), own]

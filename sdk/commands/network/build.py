@@ -29,7 +29,7 @@ RunOption = Annotated[
     typer.Option(
         "--run",
         metavar="FOLDER",
-        help="The run of sdk network tune whose schedules are used. Default: what Halide's autoscheduler finds.",
+        help="The run of sdk network tune whose schedules are used. Default: those of Halide's Mullapudi2016.",
         autocompletion=COMPLETIONS["runs"],
     ),
 ]
