@@ -26,8 +26,8 @@ def randomized(model: Any) -> Any:
     return model
 
 
-def write_tflite(model: Any, path: Path, *, is_int8: bool, one_scale: bool = False) -> Path:
-    """Convert a model, and quantise it by random pictures."""
+def write_tflite(model: Any, path: Path, *, is_int8: bool, one_scale: bool = False, ends: str = "float32") -> Path:
+    """Convert a model, and quantise it by random pictures; `ends` is the type of its inputs and outputs then."""
     import tensorflow as tf
 
     converter = tf.lite.TFLiteConverter.from_keras_model(model)
@@ -41,6 +41,7 @@ def write_tflite(model: Any, path: Path, *, is_int8: bool, one_scale: bool = Fal
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = pictures
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+        converter.inference_input_type = converter.inference_output_type = getattr(tf, ends)
         converter._experimental_disable_per_channel = one_scale
         converter._experimental_disable_per_channel_quantization_for_dense_layers = one_scale
     with warnings.catch_warnings():

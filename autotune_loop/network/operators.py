@@ -43,6 +43,11 @@ class ElementType(StrEnum):
     FLOAT32 = "float32"
     INT8 = "int8"
 
+    @property
+    def size_bytes(self) -> int:
+        """Of one number."""
+        return 4 if self is ElementType.FLOAT32 else 1
+
 
 class Activation(StrEnum):
     """What is done to each number that an operator has computed."""
