@@ -136,8 +136,10 @@ def bench_network(
         raise UsageError(f"A network is timed in at least 1 turn, not {turns}.")
     asked = asked_options(options, target, device)
     schedules = None if run is None else run_schedules(run)
-    if schedules is not None and asked.devices.target is None and not asked.devices.device:
-        asked = replace(asked, devices=replace(asked.devices, target=schedules.target))
+    if schedules is not None:
+        target = asked.devices.target or (None if asked.devices.device else schedules.target)
+        features = asked.devices.target_features or schedules.target_features
+        asked = replace(asked, devices=replace(asked.devices, target=target, target_features=features))
     if len(asked.devices.device) > 1:
         raise UsageError("A network is timed on one device.", next_step="Give --device once.")
     chosen = find_devices(asked.devices, settings, progress)
@@ -279,7 +281,7 @@ def _opened_peers(
     by its name."""
     if not bench.device.uses_host_cores:
         return None, {}
-    progress("starting TensorFlow and LiteRT")
+    progress("starting the other contenders")
     log, environment = bench.folder / "peers.log", bench.settings.environment
     try:
         peers = exits.enter_context(PeerProcess(model, bench.device.threads, bench.cores, log, environment))

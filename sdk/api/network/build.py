@@ -17,6 +17,7 @@ from halide_autotune.autotune_loop.network.library.steps import Steps, network_s
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_schedules
@@ -59,9 +60,9 @@ def build_network(
         output: the folder for the files.
         target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
         run: the folder that `tune_network` has left, with a schedule for each operator; without it each has the one
-            that Halide's Mullapudi2016 finds, in moments.
-        options: those of the devices, of which the features of the target count, the threads that an autoscheduler
-            plans for, and the Hexagon SDK.
+            that Halide's Mullapudi2016 finds, in moments, and sums of products of bytes that of their generator.
+        options: those of the devices, of which the features of the target count (without any the run's), the threads
+            that an autoscheduler plans for, and the Hexagon SDK.
         progress: called with a phrase at every step that may take long.
 
     Raises:
@@ -73,7 +74,8 @@ def build_network(
     asked = asked_options(options, target)
     schedules = None if run is None else run_schedules(run)
     chosen = asked.devices.target or (HOST if schedules is None else schedules.target)
-    profile = with_target_features(load_profile(chosen, settings.profile_folder), asked.devices.target_features)
+    features = asked.devices.target_features or (() if schedules is None else schedules.target_features)
+    profile = with_target_features(load_profile(chosen, settings.profile_folder), features)
     sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
     target_of = NetworkTarget(profile, asked.devices.parallelism or profile.machine.parallelism, toolchain)
@@ -185,11 +187,13 @@ def build_opened(
             programs[file] = exits.enter_context(contextlib.closing(open_generator(*opening)))
         tasks, not_tuned = [], []
         for number, each in enumerate(opened.operators):
-            header = None if schedules is None else schedules.header(each.generator_name, each.parameters, each.words)
-            if schedules is not None and header is None:
-                not_tuned.append(each.words)
+            tuned = None
+            if schedules is not None:
+                called = each.generator_name, each.parameters, each.words
+                tuned = schedules.choice(*called, workbench.apply_header)
+                not_tuned += [] if tuned else [each.words]
             of_kernel = each.generator_name, kernel_name(name, number), each.parameters, profile
-            choices = _choices(header, target, workbench)
+            choices = [tuned] if tuned else _defaults(each.task, target, workbench)
             tasks.append(
                 TaskRecipe(each.task, tuple(KernelRecipe(programs[each.file], *of_kernel, one) for one in choices))
             )
@@ -198,10 +202,8 @@ def build_opened(
     return replace(library, not_tuned=tuple(not_tuned))
 
 
-def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
-    """The schedules of an operator, the first one that compiles is taken: the tuned one, or a heuristic one."""
-    if header is not None:
-        return [ScheduleChoice("of the run", workbench.apply_header(header), searches=False)]
+def _defaults(task: NetworkTask, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
+    """The schedules of an operator that was not tuned, of which the first one that compiles is taken."""
     own = ScheduleChoice(OWN_SCHEDULE, None, searches=False)
     # Halide's vectors are wrong there for some arithmetic; the generators' own schedules have none.
     if target.profile.has_doubtful_vectors:
@@ -209,4 +211,6 @@ def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) ->
     # Adams2019 takes minutes and gigabytes for one large convolution; with a narrow beam it ends soon, and some of its
     # schedules then take a hundred times as long as they need.
     found = mullapudi2016(workbench.halide, target.threads, target.profile.machine)
-    return [ScheduleChoice("mullapudi2016", found), own]
+    choices = [ScheduleChoice("mullapudi2016", found), own]
+    # Sums of products of bytes have instructions that only the generators' own schedules use.
+    return choices[::-1] if task.element is ElementType.INT8 and task.kind in REDUCTIONS else choices

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
 
 _TAKEN = (*TAKEN, "device", "inventory")
+_LONGEST_CHARACTERS = 48
 
 
 @with_options
@@ -95,6 +96,10 @@ def _print(found: BenchedNetwork) -> None:
 def _brief(name: str) -> str:
     """The first of the model's layers, and how many more are computed with it."""
     first, *others = name.split("+")
+    # A .tflite file's have all that was fused, the last first.
+    first = first.partition(";")[0]
+    if len(first) > _LONGEST_CHARACTERS:
+        first = f"…{first[1 - _LONGEST_CHARACTERS :]}"
     return f"{first} and {count_text(len(others), 'more layer')}" if others else first
 
 
