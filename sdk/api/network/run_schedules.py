@@ -15,7 +15,7 @@ from halide_autotune.targets.generator.run import AutoschedulerRequest
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 
-# What makes of a header's text what applies it.
+# Makes of a header's text what applies it.
 Apply = Callable[[str], AutoschedulerRequest]
 
 

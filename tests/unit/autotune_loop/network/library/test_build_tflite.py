@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operators import OperatorKind
+from halide_autotune.autotune_loop.network.tflite.tflite_model import TfliteModel
 from halide_autotune.sdk.settings import Settings
 from tests.network_libraries import built, check_built
 from tests.tflite_models import Interpreted, randomized, write_tflite
@@ -53,6 +55,17 @@ def test_bytes_are_those_of_the_reference(
     assert f"int every_run(const {c_type} *const inputs[], {c_type} *const outputs[], void *workspace);" in header
     told = re.search(r"inputs\[0\]: 9x7x3, 189 numbers of the type (\w+)(.*)", header)
     assert told is not None and told[1] == c_type and ("n stands for 0." in told[2]) == (ends == "int8")
+
+
+def test_outputs_may_be_of_floats_and_of_bytes(model: Any, settings: Settings, tmp_path: Path) -> None:
+    opened = open_model(str(write_tflite(model, tmp_path / "every.tflite", is_int8=True)))
+    assert isinstance(opened, TfliteModel)
+    network = opened.network
+    (of_bytes,) = [each.inputs[0] for each in network.operators if each.output == network.outputs[0]]
+    mixed = replace(opened, network=replace(network, outputs=(network.outputs[0], of_bytes)))
+    made = built(mixed, "x86-64", settings, tmp_path / "made")
+    check_built(mixed, made, "x86-64", settings, tmp_path)
+    assert "_run(const float *const inputs[], void *const outputs[], void *workspace);" in made.header.read_text()
 
 
 def test_floats_are_nearly_those_of_the_reference(model: Any, settings: Settings, tmp_path: Path) -> None:
