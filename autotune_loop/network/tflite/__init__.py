@@ -1,1 +1,1 @@
-"""TensorFlow Lite models: a file as plain values, its operators, and what they compute with."""
+"""TensorFlow Lite models: a file as plain values, its operators, what they compute with, and what is right."""
