@@ -11,7 +11,6 @@ from halide_autotune.autotune_loop.network.operators import Network, OperatorKin
 
 # A line of a cache, and the widest vector.
 ALIGNMENT_BYTES = 64
-_ELEMENT_BYTES = 4
 
 
 class Storage(Enum):
@@ -114,7 +113,7 @@ def aligned(size_bytes: int) -> int:
 
 def tensor_bytes(tensor: Tensor) -> int:
     """What a tensor takes."""
-    return math.prod(tensor.shape) * _ELEMENT_BYTES
+    return math.prod(tensor.shape) * tensor.element.size_bytes
 
 
 def _best_gap(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:

@@ -1,15 +1,20 @@
-"""Models by the names that users give: a `.keras` file, an application of Keras, or a ready set of operators."""
+"""Models by the names that users give: a file, an application of Keras, or a ready set of operators."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from halide_autotune.autotune_loop.network.keras_model import KerasModel
+from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.operators import Activation, Network, Operator, OperatorKind, Tensor
 from halide_autotune.autotune_loop.network.read_keras import read_keras
+from halide_autotune.autotune_loop.network.tflite.read_tflite import read_tflite
+from halide_autotune.autotune_loop.network.tflite.tflite_model import TfliteModel
 from halide_autotune.targets.errors import NetworkError
 from halide_autotune.targets.values.checks import nearest_hint
 
@@ -37,20 +42,39 @@ def read_model(text: str) -> Network:
     """The network of a model.
 
     Args:
-        text: the path of a `.keras` file; the name of a class of `keras.applications`, such as MobileNetV2, which gets
-            random weights, since nothing is downloaded; or `resnet18-convolutions`.
+        text: the path of a `.keras` or `.tflite` file; the name of a class of `keras.applications`, such as
+            MobileNetV2, which gets random weights, since nothing is downloaded; or `resnet18-convolutions`.
 
     Raises:
         NetworkError: there is no such model, or it cannot be read.
     """
+    if text.endswith(".tflite"):
+        return read_tflite(Path(text))
     return _SETS[text]() if text in _SETS else read_keras(_model(text))
 
 
-def load_model(text: str) -> Any:
-    """The Keras model itself, with all its weights; an application has the same random ones at every call.
+def open_model(text: str) -> LoadedModel:
+    """A model with its network and all its weights, to be built and checked.
 
     Args:
         text: as for `read_model`.
+
+    Raises:
+        NetworkError: as `load_model`.
+    """
+    if text.endswith(".tflite"):
+        return TfliteModel(Path(text), read_tflite(Path(text)))
+    model = load_model(text)
+    network = read_keras(model)
+    # Keras's own names are such as functional_3.
+    return KerasModel(model, replace(network, name=Path(text).stem) if text.endswith(".keras") else network)
+
+
+def load_model(text: str) -> Any:
+    """A Keras model itself, with all its weights; an application has the same random ones at every call.
+
+    Args:
+        text: as for `read_model`, but no `.tflite` file.
 
     Raises:
         NetworkError: there is no such model, it cannot be read, or it is a set of operators without weights.
@@ -58,7 +82,7 @@ def load_model(text: str) -> Any:
     if text in _SETS:
         raise NetworkError(
             f"{text} is a set of operators, not a model: there is nothing that it computes as a whole.",
-            next_step="Give a .keras file, or an application of Keras such as MobileNetV2.",
+            next_step="Give a .keras or .tflite file, or an application of Keras such as MobileNetV2.",
         )
     model = _model(text)
     return model if text.endswith(".keras") else _with_random_weights(model)
@@ -70,7 +94,7 @@ def _model(text: str) -> Any:
     if Path(text).suffix or not _APPLICATION.fullmatch(text):
         raise NetworkError(
             f"{text} is no model that can be read.",
-            next_step="Give a .keras file, an application of Keras such as MobileNetV2, or one of: "
+            next_step="Give a .keras or .tflite file, an application of Keras such as MobileNetV2, or one of: "
             f"{', '.join(_SETS)}.",
         )
     return _application(text)

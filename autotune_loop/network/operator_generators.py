@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, OperatorKind, Shape
+from halide_autotune.autotune_loop.network.int8.int8_generators import (
+    int8_file,
+    int8_generator,
+    int8_parameters,
+)
+from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind, Shape
 from halide_autotune.autotune_loop.network.tasks import NetworkTask
 
 # The generators of operators in 32-bit floats, by what they compute; the names are registered there.
@@ -28,6 +34,7 @@ _OF_PICTURES = (
 # They take what has any shape for a picture.
 _OF_ALL = (OperatorKind.SOFTMAX, *_OPERATIONS)
 _TRUTHS = ("has_bias", "is_max")
+_LAYOUT = PackedLayout()
 
 
 @dataclass(frozen=True)
@@ -37,15 +44,24 @@ class OperatorGenerator:
     Attributes:
         name: its registered one.
         tasks: what is tuned, an argument set of the generator each.
+        layout: of the weights of bytes.
     """
 
     name: str
     tasks: tuple[NetworkTask, ...]
+    layout: PackedLayout = _LAYOUT
+
+    @property
+    def file(self) -> Path:
+        """Where it is registered."""
+        return int8_file(self.name) if self.tasks[0].element is ElementType.INT8 else OPERATORS_FILE
 
     @property
     def parameters(self) -> tuple[tuple[str, ...], ...]:
         """The generator's parameters for each task."""
-        return tuple(tuple(f"{name}={value}" for name, value in _parameters(task).items()) for task in self.tasks)
+        return tuple(
+            tuple(f"{name}={value}" for name, value in _parameters(task, self.layout).items()) for task in self.tasks
+        )
 
     @property
     def calls(self) -> tuple[float, ...]:
@@ -53,17 +69,23 @@ class OperatorGenerator:
         return tuple(float(task.count) for task in self.tasks)
 
 
-def operator_generators(tasks: Iterable[NetworkTask]) -> tuple[list[OperatorGenerator], list[NetworkTask]]:
-    """The generators of a network's tasks, and the tasks that have none: they only move numbers."""
+def operator_generators(
+    tasks: Iterable[NetworkTask], layout: PackedLayout = _LAYOUT
+) -> tuple[list[OperatorGenerator], list[NetworkTask]]:
+    """The generators of a network's tasks, and the tasks that have none: they only move numbers.
+
+    Args:
+        layout: of the weights of bytes.
+    """
     found: dict[str, list[NetworkTask]] = {}
     rest = []
     for task in tasks:
-        if _is_generated(task):
-            name = "elementwise" if task.kind in _OPERATIONS else task.kind.value
-            found.setdefault(name, []).append(task)
-        else:
+        name = _generator(task)
+        if name is None:
             rest.append(task)
-    return [OperatorGenerator(name, tuple(several)) for name, several in found.items()], rest
+        else:
+            found.setdefault(name, []).append(task)
+    return [OperatorGenerator(name, tuple(several), layout) for name, several in found.items()], rest
 
 
 def as_picture(shape: Shape) -> tuple[int, int, int]:
@@ -73,14 +95,19 @@ def as_picture(shape: Shape) -> tuple[int, int, int]:
     return (1, math.prod(shape[:-1]), shape[-1])
 
 
-def _is_generated(task: NetworkTask) -> bool:
+def _generator(task: NetworkTask) -> str | None:
+    if task.element is ElementType.INT8:
+        return int8_generator(task)
+    if task.kind in _OPERATIONS:
+        return "elementwise"
     dimensions = len(task.input_shapes[0])
-    if task.kind is OperatorKind.DENSE:
-        return dimensions == 1
-    return task.kind in _OF_ALL or (dimensions == 3 and task.kind in _OF_PICTURES)
+    is_generated = task.kind in _OF_ALL or (dimensions == 3 and task.kind in _OF_PICTURES)
+    return task.kind.value if is_generated or (task.kind is OperatorKind.DENSE and dimensions == 1) else None
 
 
-def _parameters(task: NetworkTask) -> Mapping[str, str]:
+def _parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
+    if task.element is ElementType.INT8:
+        return int8_parameters(task, layout)
     shape, settings = task.input_shapes[0], dict(task.settings)
     known: dict[str, object] = {"channels_in": shape[-1]}
     rows, columns, _ = as_picture(shape)

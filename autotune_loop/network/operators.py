@@ -27,10 +27,26 @@ class OperatorKind(StrEnum):
     PAD = "pad"
     # The same numbers in the same order.
     RESHAPE = "reshape"
+    # From floats to bytes, from bytes to floats, and from bytes to bytes of another scale.
+    QUANTIZE = "quantize"
+    DEQUANTIZE = "dequantize"
+    RESCALE = "rescale"
 
 
 # They sum up products with weights.
 REDUCTIONS = (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION, OperatorKind.DENSE)
+
+
+class ElementType(StrEnum):
+    """What a tensor's numbers are."""
+
+    FLOAT32 = "float32"
+    INT8 = "int8"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of one number."""
+        return 4 if self is ElementType.FLOAT32 else 1
 
 
 class Activation(StrEnum):
@@ -45,15 +61,26 @@ class Activation(StrEnum):
 
 
 @dataclass(frozen=True)
+class Quantization:
+    """What the integers of a tensor stand for: scale · (integer − zero point)."""
+
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True)
 class Tensor:
     """What operators pass on.
 
     Attributes:
         name: unique in the network.
+        quantization: None for floats.
     """
 
     name: str
     shape: Shape
+    element: ElementType = ElementType.FLOAT32
+    quantization: Quantization | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +89,8 @@ class Operator:
 
     Attributes:
         places: the names of the model's layers that it stands for, the first one first.
-        inputs: at least one; a convolution's second one is added to what it computes.
+        inputs: at least one; a convolution's second one is added to what it computes. An addition or multiplication of
+            bytes that has one takes a constant of each channel.
         settings: what its generator is given beside the shapes, such as stride_rows.
         activation: what follows in it.
     """

@@ -6,9 +6,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, Activation, Operator, OperatorKind, Shape
+from halide_autotune.autotune_loop.network.operators import (
+    REDUCTIONS,
+    Activation,
+    ElementType,
+    Operator,
+    OperatorKind,
+    Shape,
+)
 
-TaskKey = tuple[OperatorKind, tuple[Shape, ...], Shape, tuple[tuple[str, int], ...], Activation]
+TaskKey = tuple[ElementType, OperatorKind, Activation, tuple[Shape, ...], Shape, tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -20,6 +27,8 @@ class NetworkTask:
         settings: names and values, by name.
         places: where the network needs it: the layers of each.
         operations: multiplications and additions of one call; 0 where nothing is computed.
+        element: bytes where it takes or makes them. Of these an activation that cuts off is no setting: its limits come
+            with each call.
     """
 
     kind: OperatorKind
@@ -29,6 +38,7 @@ class NetworkTask:
     activation: Activation
     places: tuple[tuple[str, ...], ...]
     operations: int
+    element: ElementType = ElementType.FLOAT32
 
     @property
     def count(self) -> int:
@@ -38,7 +48,8 @@ class NetworkTask:
     @property
     def key(self) -> TaskKey:
         """That of its operators."""
-        return self.kind, self.input_shapes, self.output_shape, self.settings, self.activation
+        computed = _computed(self.element, self.kind, self.activation)
+        return *computed, self.input_shapes, self.output_shape, self.settings
 
     @property
     def title(self) -> str:
@@ -51,12 +62,14 @@ class NetworkTask:
         after = [f"plus {shape}" for shape in added]
         after += [] if self.activation is Activation.NONE else [self.activation.value]
         of = f"{' and '.join(taken)} to {'x'.join(map(str, self.output_shape))}"
-        return ", ".join([f"{self.kind.value}{kernel}{stride} of {of}", *after])
+        of_bytes = "int8 " if self.element is ElementType.INT8 else ""
+        return ", ".join([f"{of_bytes}{self.kind.value}{kernel}{stride} of {of}", *after])
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form."""
         return {
             "kind": self.kind.value,
+            "element": self.element.value,
             "input_shapes": [list(shape) for shape in self.input_shapes],
             "output_shape": list(self.output_shape),
             "settings": dict(self.settings),
@@ -71,7 +84,8 @@ def task_key(operator: Operator) -> TaskKey:
     """What operators of one task have in common."""
     shapes = tuple(each.shape for each in operator.inputs)
     settings = tuple(sorted(operator.settings.items()))
-    return operator.kind, shapes, operator.output.shape, settings, operator.activation
+    computed = _computed(_element(operator), operator.kind, operator.activation)
+    return *computed, shapes, operator.output.shape, settings
 
 
 def tasks_of(operators: Iterable[Operator]) -> list[NetworkTask]:
@@ -84,16 +98,35 @@ def tasks_of(operators: Iterable[Operator]) -> list[NetworkTask]:
     return sorted(tasks, key=lambda task: -task.count * task.operations)
 
 
+def _computed(
+    element: ElementType, kind: OperatorKind, activation: Activation
+) -> tuple[ElementType, OperatorKind, Activation]:
+    """What a generator computes: of bytes, what cuts off or is looked up comes with each call."""
+    if element is ElementType.INT8:
+        is_looked_up = activation in (Activation.SIGMOID, Activation.TANH)
+        if kind is OperatorKind.ACTIVATION and not is_looked_up:
+            kind = OperatorKind.RESCALE
+        activation = Activation.SIGMOID if is_looked_up else Activation.NONE
+    return element, kind, activation
+
+
+def _element(operator: Operator) -> ElementType:
+    is_of_bytes = ElementType.INT8 in (operator.inputs[0].element, operator.output.element)
+    return ElementType.INT8 if is_of_bytes else ElementType.FLOAT32
+
+
 def _task(several: list[Operator]) -> NetworkTask:
     first = several[0]
+    element, kind, activation = _computed(_element(first), first.kind, first.activation)
     return NetworkTask(
-        first.kind,
+        kind,
         tuple(each.shape for each in first.inputs),
         first.output.shape,
         tuple(sorted(first.settings.items())),
-        first.activation,
+        first.activation if activation is not Activation.NONE else activation,
         tuple(each.places for each in several),
         operations_of(first),
+        element,
     )
 
 

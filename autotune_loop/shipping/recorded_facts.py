@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN, Published, read_published
 from halide_autotune.autotune_loop.store.read_database import check_schema_version, read_database
@@ -13,6 +15,7 @@ from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule, rea
 from halide_autotune.targets.errors import RunFolderError
 from halide_autotune.targets.process.content_cache import file_sha256
 
+_T = TypeVar("_T")
 _END_OF_DATES_UNIX_S = 253402300800.0
 
 
@@ -43,17 +46,31 @@ def read_recorded_facts(header: Path, path: Path, task_index: int) -> RecordedFa
     Raises:
         RunFolderError: the database is missing or damaged, or has not published this header; an incumbent has won.
     """
+    sha256 = file_sha256(header)
+    return _read(path, lambda database: _facts(database, header, path, task_index, sha256))
+
+
+def own_schedule_stays(header: Path, path: Path, task_index: int) -> bool:
+    """Whether a run's best.<name>.schedule.h is what the generator does by itself, as the database `path` says.
+
+    Raises:
+        RunFolderError: the database is missing or damaged, or has not published this header.
+    """
+    sha256 = file_sha256(header)
+    return _read(path, lambda database: _published(database, header, path, task_index, sha256).sample == OWN)
+
+
+def _read(path: Path, read: Callable[[sqlite3.Connection], _T]) -> _T:
     next_step = "Ship another run, or tune again."
     if not path.is_file():
         raise RunFolderError(f"{path} is missing: it has the run's measurements.", next_step=next_step)
-    sha256 = file_sha256(header)
     try:
-        return read_database(path, lambda database: _facts(database, header, path, task_index, sha256))
+        return read_database(path, read)
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise RunFolderError(f"{path} is damaged: {error}.", next_step=next_step) from error
 
 
-def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: int, sha256: str) -> RecordedFacts:
+def _published(database: sqlite3.Connection, header: Path, path: Path, task_index: int, sha256: str) -> Published:
     check_schema_version(path, database.execute("PRAGMA user_version").fetchone()[0])
     published = read_published(database, path, task_index, sha256)
     if published is None:
@@ -61,6 +78,11 @@ def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: i
             f"{header} was changed after the run had published it.",
             next_step="Continue the run, which publishes it again; or build with the header itself.",
         )
+    return published
+
+
+def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: int, sha256: str) -> RecordedFacts:
+    published = _published(database, header, path, task_index, sha256)
     if published.sample == INCUMBENT:
         raise RunFolderError(
             f"{header} is nothing new to ship: the header in use is still the best.",

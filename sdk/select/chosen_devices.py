@@ -13,7 +13,7 @@ from halide_autotune.autotune_loop.specification.workspace import Workspace
 from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.devices.device_trouble import DeviceTrouble
 from halide_autotune.devices.health.health import clear_health, record_unhealthy
-from halide_autotune.devices.inventory.inventory import InventoryDevice
+from halide_autotune.devices.inventory.inventory import Inventory, InventoryDevice
 from halide_autotune.devices.lease.token import read_token
 from halide_autotune.devices.remote.open import open_link
 from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress, UrlAddress
@@ -29,6 +29,7 @@ from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import DeviceError, SdkError, UsageError
 from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
 from halide_autotune.targets.profile.target_features import with_target_features
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
@@ -73,6 +74,16 @@ class ChosenDevices:
         return toolchain
 
 
+def asked_profile(asked: DeviceOptions, inventory: Inventory, settings: Settings) -> TargetProfile:
+    """The profile that is asked for: by its name, by the devices that have it, or this machine's.
+
+    Raises:
+        UsageError, ProfileError, DeviceError: as `load_profile`, `with_target_features` and `profile_of_devices`.
+    """
+    target = asked.target or profile_of_devices(asked.device, inventory) or DEFAULT_TARGET
+    return with_target_features(load_profile(target, settings.profile_folder), asked.target_features)
+
+
 def find_devices(asked: DeviceOptions, settings: Settings, tell: Callable[[str], None]) -> ChosenDevices:
     """The devices that are asked for; without a target, for the one that they have, else this machine.
 
@@ -85,8 +96,7 @@ def find_devices(asked: DeviceOptions, settings: Settings, tell: Callable[[str],
     """
     names, parallelism, hexagon_sdk_root = asked.device, asked.parallelism, asked.hexagon_sdk_root
     inventory = open_inventory(asked.inventory, settings)
-    target = asked.target or profile_of_devices(names, inventory) or DEFAULT_TARGET
-    profile = with_target_features(load_profile(target, settings.profile_folder), asked.target_features)
+    profile = asked_profile(asked, inventory, settings)
     sdk = named_hexagon_sdk(profile, hexagon_sdk_root, settings)
     choice = choose_devices(names, profile, parallelism, inventory, lambda entries: busy_slots(entries, settings), sdk)
     choice = fit_clock(tell_of_sdk(choice, hexagon_sdk_root), asked.clock, settings)

@@ -12,20 +12,24 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from halide_autotune.autotune_loop.cost_model.process.model_worker import limit_threads
 from halide_autotune.autotune_loop.network.layer_check import random_inputs
-from halide_autotune.autotune_loop.network.models import load_model
+from halide_autotune.autotune_loop.network.models import load_model, open_model
 
 Call = Callable[[], object]
 
 
 def prepared_peers(model: str, threads: int) -> tuple[dict[str, Call], dict[str, str]]:
     """What computes a model once, by the peers' names; and why a peer cannot, by its name."""
+    if model.endswith(".tflite"):
+        inputs = open_model(model).random_inputs()
+        return _prepared({"LiteRT": partial(_litert, Path(model).read_bytes(), inputs, threads)})
     import keras
     import tensorflow as tf
 
@@ -39,12 +43,19 @@ def prepared_peers(model: str, threads: int) -> tuple[dict[str, Call], dict[str,
     def computed(*sources: Any) -> Any:
         return plain(list(sources), training=False)
 
+    def litert() -> Call:
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([computed.get_concrete_function(*signature)], plain)
+        return _litert(converter.convert(), inputs, threads, is_converted=True)
+
+    return _prepared(
+        {"TensorFlow": partial(_tensorflow, computed.get_concrete_function(*signature), inputs), "LiteRT": litert}
+    )
+
+
+def _prepared(peers: Mapping[str, Callable[[], Call]]) -> tuple[dict[str, Call], dict[str, str]]:
     calls: dict[str, Call] = {}
     failures: dict[str, str] = {}
-    for name, prepare in (
-        ("TensorFlow", partial(_tensorflow, computed.get_concrete_function(*signature), inputs)),
-        ("LiteRT", partial(_litert, computed.get_concrete_function(*signature), plain, inputs, threads)),
-    ):
+    for name, prepare in peers.items():
         try:
             calls[name] = prepare()
             calls[name]()
@@ -71,18 +82,19 @@ def _tensorflow(computed: Any, inputs: list[Any]) -> Call:
     return lambda: [each.numpy() for each in computed(*constants)]
 
 
-def _litert(computed: Any, model: Any, inputs: list[Any], threads: int) -> Call:
+def _litert(content: bytes, inputs: list[Any], threads: int, is_converted: bool = False) -> Call:
     import tensorflow as tf
 
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([computed], model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it tells of a package that has the same interpreter
-        interpreter = tf.lite.Interpreter(model_content=converter.convert(), num_threads=threads)
+        interpreter = tf.lite.Interpreter(model_content=content, num_threads=threads)
     interpreter.allocate_tensors()
-    # Their names have the order that they were given in.
-    details = sorted(interpreter.get_input_details(), key=lambda each: str(each["name"]))
+    details = interpreter.get_input_details()
+    if is_converted:
+        # Their names have the order that they were given in.
+        details = sorted(details, key=lambda each: str(each["name"]))
     for detail, values in zip(details, inputs, strict=True):
-        interpreter.set_tensor(detail["index"], values)
+        interpreter.set_tensor(detail["index"], values.reshape(detail["shape"]))
     return lambda: interpreter.invoke()
 
 

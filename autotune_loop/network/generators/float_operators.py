@@ -10,27 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import halide as hl
-
-x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
-Size = tuple[int, ...]
-
-
-class _Windowed(hl.Generator):
-    """A picture, and the window that moves over it."""
-
-    rows = hl.GeneratorParam(56)
-    columns = hl.GeneratorParam(56)
-    channels_in = hl.GeneratorParam(64)
-    kernel_rows = hl.GeneratorParam(3)
-    kernel_columns = hl.GeneratorParam(3)
-    stride_rows = hl.GeneratorParam(1)
-    stride_columns = hl.GeneratorParam(1)
-    dilation_rows = hl.GeneratorParam(1)
-    dilation_columns = hl.GeneratorParam(1)
-    pad_rows_before = hl.GeneratorParam(0)
-    pad_rows_after = hl.GeneratorParam(0)
-    pad_columns_before = hl.GeneratorParam(0)
-    pad_columns_after = hl.GeneratorParam(0)
+from windows import Size, Window, Windowed, c, fix, fix_output, x, y
 
 
 class _Reduction(hl.Generator):
@@ -43,7 +23,7 @@ class _Reduction(hl.Generator):
 
 
 @hl.generator(name="convolution")
-class Convolution(_Windowed, _Reduction):
+class Convolution(Windowed, _Reduction):
     """With `block` the channels out are taken apart, so that those of a block lie side by side for all of a window: who
     builds the network packs the weights once."""
 
@@ -62,7 +42,7 @@ class Convolution(_Windowed, _Reduction):
     def generate(g) -> None:
         channels_out, groups, block = int(g.channels_out), int(g.groups), int(g.block)
         each_in, each_out = int(g.channels_in) // groups, channels_out // groups
-        window = _Window(g, int(g.channels_in))
+        window = Window(g, int(g.channels_in))
         padded = window.padded(g.input, 0.0)
         reach = hl.RDom([(0, each_in), (0, window.kernel[0]), (0, window.kernel[1])])
         first = (c / each_out) * each_in if groups > 1 else 0
@@ -71,13 +51,13 @@ class Convolution(_Windowed, _Reduction):
         total = hl.Func("total")
         total[c, x, y] = g.bias[c] if g.has_bias else hl.f32(0)
         total[c, x, y] += weight * padded[(reach.x + first, *window.place(reach.y, reach.z))]
-        _fix(g.input, window.source)
-        _fix(g.weights, (block or channels_out, each_in, *window.kernel, *([channels_out // block] if block else [])))
+        fix(g.input, window.source)
+        fix(g.weights, (block or channels_out, each_in, *window.kernel, *([channels_out // block] if block else [])))
         _finish(g, total, (channels_out, *window.size))
 
 
 @hl.generator(name="depthwise_convolution")
-class DepthwiseConvolution(_Windowed, _Reduction):
+class DepthwiseConvolution(Windowed, _Reduction):
     multiplier = hl.GeneratorParam(1)
 
     input = hl.InputBuffer(hl.Float(32), 3)
@@ -90,15 +70,15 @@ class DepthwiseConvolution(_Windowed, _Reduction):
 
     def generate(g) -> None:
         channels, multiplier = int(g.channels_in), int(g.multiplier)
-        window = _Window(g, channels)
+        window = Window(g, channels)
         padded = window.padded(g.input, 0.0)
         reach = hl.RDom([(0, window.kernel[0]), (0, window.kernel[1])])
         source = c if multiplier == 1 else c / multiplier
         total = hl.Func("total")
         total[c, x, y] = g.bias[c] if g.has_bias else hl.f32(0)
         total[c, x, y] += g.weights[c, reach.x, reach.y] * padded[(source, *window.place(reach.x, reach.y))]
-        _fix(g.input, window.source)
-        _fix(g.weights, (channels * multiplier, *window.kernel))
+        fix(g.input, window.source)
+        fix(g.weights, (channels * multiplier, *window.kernel))
         _finish(g, total, (channels * multiplier, *window.size))
 
 
@@ -119,20 +99,20 @@ class Dense(_Reduction):
         total = hl.Func("total")
         total[c] = g.bias[c] if g.has_bias else hl.f32(0)
         total[c] += g.weights[c, reach.x] * g.input[reach.x]
-        _fix(g.input, (int(g.channels_in),))
-        _fix(g.weights, (int(g.channels_out), int(g.channels_in)))
+        fix(g.input, (int(g.channels_in),))
+        fix(g.weights, (int(g.channels_out), int(g.channels_in)))
         _finish(g, total, (int(g.channels_out),))
 
 
 @hl.generator(name="pool")
-class Pool(_Windowed):
+class Pool(Windowed):
     is_max = hl.GeneratorParam(True)
 
     input = hl.InputBuffer(hl.Float(32), 3)
     output = hl.OutputBuffer(hl.Float(32), 3)
 
     def generate(g) -> None:
-        window = _Window(g, int(g.channels_in))
+        window = Window(g, int(g.channels_in))
         reach = hl.RDom([(0, window.kernel[0]), (0, window.kernel[1])])
         place = window.place(reach.x, reach.y)
         total = hl.Func("total")
@@ -146,9 +126,9 @@ class Pool(_Windowed):
             padded = window.padded(g.input, 0.0)
             total[c, x, y] = hl.f32(0)
             total[c, x, y] += padded[(c, *place)]
-            g.output[c, x, y] = total[c, x, y] / hl.cast(hl.Float(32), _inside(window))
-        _fix(g.input, window.source)
-        _fix_output(g.output, (int(g.channels_in), *window.size))
+            g.output[c, x, y] = total[c, x, y] / hl.cast(hl.Float(32), window.inside())
+        fix(g.input, window.source)
+        fix_output(g.output, (int(g.channels_in), *window.size))
         if not g.using_autoscheduler():
             total.compute_root()
 
@@ -170,8 +150,8 @@ class GlobalPool(hl.Generator):
         total[c] = hl.f32(float("-inf") if g.is_max else 0)
         total[c] = hl.max(total[c], value) if g.is_max else total[c] + value
         g.output[c] = total[c] if g.is_max else total[c] / (rows * columns)
-        _fix(g.input, (int(g.channels_in), columns, rows))
-        _fix_output(g.output, (int(g.channels_in),))
+        fix(g.input, (int(g.channels_in), columns, rows))
+        fix_output(g.output, (int(g.channels_in),))
         if not g.using_autoscheduler():
             total.compute_root()
 
@@ -196,8 +176,8 @@ class Softmax(hl.Generator):
         total[x] = hl.f32(0)
         total[x] += powers[reach.x, x]
         g.output[c, x] = powers[c, x] / total[x]
-        _fix(g.input, shape)
-        _fix_output(g.output, shape)
+        fix(g.input, shape)
+        fix_output(g.output, shape)
         if not g.using_autoscheduler():
             for each in (largest, powers, total):
                 each.compute_root()
@@ -229,15 +209,15 @@ class Elementwise(hl.Generator):
         value, operation = g.input[c, x, y], str(g.operation)
         if operation == "scale":
             value = value * g.factors[c] + g.offsets[c]
-            _fix(g.factors, shape[:1])
-            _fix(g.offsets, shape[:1])
+            fix(g.factors, shape[:1])
+            fix(g.offsets, shape[:1])
         elif operation != "none":
             second = g.second[c, 0, 0] if g.spreads else g.second[c, x, y]
             value = value + second if operation == "add" else value * second
-            _fix(g.second, (shape[0], 1, 1) if g.spreads else shape)
+            fix(g.second, (shape[0], 1, 1) if g.spreads else shape)
         g.output[c, x, y] = _ACTIVATIONS[str(g.activation)](value)
-        _fix(g.input, shape)
-        _fix_output(g.output, shape)
+        fix(g.input, shape)
+        fix_output(g.output, shape)
 
 
 @hl.generator(name="lstm_cell")
@@ -268,14 +248,14 @@ class LstmCell(hl.Generator):
         kept[c] = sigmoid(gates[c + units]) * g.carry[c] + taken
         g.next_carry[c] = kept[c]
         g.next_hidden[c] = sigmoid(gates[c + 3 * units]) * hl.tanh(kept[c])
-        _fix(g.input, (channels,))
-        _fix(g.weights, (4 * units, channels))
-        _fix(g.recurrent_weights, (4 * units, units))
-        _fix(g.bias, (4 * units,))
+        fix(g.input, (channels,))
+        fix(g.weights, (4 * units, channels))
+        fix(g.recurrent_weights, (4 * units, units))
+        fix(g.bias, (4 * units,))
         for each in (g.hidden, g.carry):
-            _fix(each, (units,))
+            fix(each, (units,))
         for each in (g.next_hidden, g.next_carry):
-            _fix_output(each, (units,))
+            fix_output(each, (units,))
         if not g.using_autoscheduler():
             gates.compute_root()
             kept.compute_root()
@@ -295,72 +275,12 @@ def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
     value = total[place] + g.added[place] if g.adds else total[place]
     g.output[place] = _ACTIVATIONS[str(g.activation)](value)
     if g.has_bias:
-        _fix(g.bias, shape[:1])
+        fix(g.bias, shape[:1])
     if g.adds:
-        _fix(g.added, shape)
-    _fix_output(g.output, shape)
+        fix(g.added, shape)
+    fix_output(g.output, shape)
     if not g.using_autoscheduler():
         total.compute_root()
-
-
-def _inside(window: _Window) -> hl.Expr:
-    """How many places of a window at x, y are of the picture."""
-    counts = []
-    for at, kernel, stride, pad, size in zip(
-        (x, y), window.kernel, window.strides, window.pads, window.source[1:], strict=True
-    ):
-        begin = at * stride - pad[0]
-        counts.append(hl.min(begin + kernel, size) - hl.max(begin, 0))
-    return counts[0] * counts[1]
-
-
-class _Window:
-    """The window of a convolution or a pool along rows and columns, from a generator's parameters."""
-
-    def __init__(self, g: hl.Generator, channels: int) -> None:
-        self.kernel = (int(g.kernel_columns), int(g.kernel_rows))
-        self.strides = (int(g.stride_columns), int(g.stride_rows))
-        self.dilations = (int(g.dilation_columns), int(g.dilation_rows))
-        columns, rows = (
-            (int(g.pad_columns_before), int(g.pad_columns_after)),
-            (int(g.pad_rows_before), int(g.pad_rows_after)),
-        )
-        self.pads = (columns, rows)
-        self.source = (channels, int(g.columns), int(g.rows))
-        self.size = tuple(
-            (size + sum(pad) - dilation * (kernel - 1) - 1) // stride + 1
-            for size, pad, dilation, kernel, stride in zip(
-                self.source[1:], self.pads, self.dilations, self.kernel, self.strides, strict=True
-            )
-        )
-
-    def padded(self, source: hl.Func, outside: float) -> hl.Func:
-        """The picture with what is outside."""
-        if not any(map(any, self.pads)):
-            return source
-        return hl.BoundaryConditions.constant_exterior(source, hl.f32(outside), [(0, extent) for extent in self.source])
-
-    def place(self, across: hl.Expr, along: hl.Expr) -> tuple[hl.Expr, hl.Expr]:
-        """Column and row of the picture for a place of the window at x, y."""
-        return (
-            x * self.strides[0] + across * self.dilations[0] - self.pads[0][0],
-            y * self.strides[1] + along * self.dilations[1] - self.pads[1][0],
-        )
-
-
-def _fix_output(output: hl.Func, shape: Size) -> None:
-    _fix(output.output_buffer(), shape)
-    output.set_estimates([(0, extent) for extent in shape])
-
-
-def _fix(buffer: hl.Buffer, shape: Size) -> None:
-    """Nothing of a network's shapes is left to be known when it runs."""
-    stride = 1
-    for place, extent in enumerate(shape):
-        buffer.dim(place).set_bounds(0, extent)
-        buffer.dim(place).set_stride(stride)
-        stride *= extent
-    buffer.set_estimates([(0, extent) for extent in shape])
 
 
 _ACTIVATIONS: dict[str, Callable[[hl.Expr], hl.Expr]] = {

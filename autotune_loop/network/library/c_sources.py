@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from halide_autotune.autotune_loop.network.library.steps import Argument, Step, Steps
-from halide_autotune.autotune_loop.network.memory_plan import ALIGNMENT_BYTES
-from halide_autotune.autotune_loop.network.operators import Shape, Tensor
+from halide_autotune.autotune_loop.network.library.steps import Argument, Pads, Step, Steps
+from halide_autotune.autotune_loop.network.memory_plan import ALIGNMENT_BYTES, tensor_bytes
+from halide_autotune.autotune_loop.network.operators import ElementType, Network, Shape, Tensor
 from halide_autotune.targets.build.c_text import c_string
 
 WEIGHTS_FILE = "weights.bin"
 _LONGEST_NAME_CHARACTERS = 80
+_C_TYPES = {ElementType.FLOAT32: "float", ElementType.INT8: "int8_t"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ def kernel_name(name: str, task: int) -> str:
     return f"{name}_kernel_{task}"
 
 
+def entry(network: Network) -> str:
+    """The C declaration of what computes a network, without a semicolon."""
+    return f"int {c_name(network.name)}_run({_ends(network)}, void *workspace)"
+
+
 def c_sources(steps: Steps, halide_target: str) -> CSources:
     """All sources of a network."""
     name = c_name(steps.network.name)
@@ -52,11 +58,12 @@ def _header(name: str, steps: Steps, halide_target: str) -> str:
     return f"""/* The network {title} for {halide_target}, made by `sdk network build`.
  *
 {shapes} *
- * All are 32-bit floats, the last extent innermost. Link it with -lpthread -ldl -lm. */
+ * The last extent is the innermost. Link it with -lpthread -ldl -lm. */
 #ifndef {guard}
 #define {guard}
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {{
@@ -68,21 +75,22 @@ extern "C" {{
 #define {name}_WORKSPACE_BYTES {steps.memory.workspace_bytes}
 #define {name}_WORKSPACE_ALIGNMENT {ALIGNMENT_BYTES}
 
-/* How many numbers each of them has. */
+/* How many numbers each of them has, and how many bytes these take. */
 extern const size_t {name}_input_sizes[], {name}_output_sizes[], {name}_layer_sizes[];
+extern const size_t {name}_input_bytes[], {name}_output_bytes[], {name}_layer_bytes[];
 extern const char *const {name}_layer_names[];
 
 /* Compute the network once. The workspace is the caller's, needs no content, and may be NULL where it has no bytes;
  * calls with different workspaces may run at the same time. Returns 0, or the code of Halide's error
  * (halide_error_code_t of HalideRuntime.h). Halide's own handler of errors ends the process before that:
  * halide_set_error_handler sets another. */
-int {name}_run(const float *const inputs[], float *const outputs[], void *workspace);
+{entry(network)};
 
 /* The same, one layer at a time: to time layers, or to look at what they compute. They run in order, from 0. */
-int {name}_run_layer(int layer, const float *const inputs[], float *const outputs[], void *workspace);
+int {name}_run_layer(int layer, {_ends(network)}, void *workspace);
 
 /* What a layer has computed; a later one may write there. */
-const float *{name}_layer_output(int layer, float *const outputs[], const void *workspace);
+const void *{name}_layer_output(int layer, {_type(network.outputs)} *const outputs[], const void *workspace);
 
 #ifdef __cplusplus
 }}
@@ -92,10 +100,29 @@ const float *{name}_layer_output(int layer, float *const outputs[], const void *
 """
 
 
+def _ends(network: Network) -> str:
+    return f"const {_type(network.inputs)} *const inputs[], {_type(network.outputs)} *const outputs[]"
+
+
+def _type(tensors: Sequence[Tensor]) -> str:
+    """What all are of; void where they differ."""
+    first, *others = {_C_TYPES[each.element] for each in tensors}
+    return "void" if others else first
+
+
+def _types(network: Network) -> str:
+    """What the sources that are the same for all networks take."""
+    return f"#define INPUT_TYPE {_type(network.inputs)}\n#define OUTPUT_TYPE {_type(network.outputs)}"
+
+
 def _told(what: str, tensors: Sequence[Tensor]) -> list[str]:
-    return [
-        f"{what}[{index}]: {_shape(each.shape)}, {math.prod(each.shape)} numbers" for index, each in enumerate(tensors)
-    ]
+    lines = []
+    for index, each in enumerate(tensors):
+        numbers = f"{math.prod(each.shape)} numbers of the type {_C_TYPES[each.element]}"
+        known = each.quantization
+        meaning = "" if known is None else f"; n stands for {known.scale!r} * (n - ({known.zero_point}))"
+        lines.append(f"{what}[{index}]: {_shape(each.shape)}, {numbers}{meaning}")
+    return lines
 
 
 def _shape(shape: Shape) -> str:
@@ -114,6 +141,8 @@ def _layers(name: str, steps: Steps) -> str:
     names = "".join(f"    {c_string(step.name)},\n" for step in done)
     return f"""#include <HalideRuntime.h>
 #include "{name}.h"
+
+{_types(network)}
 #include "network_run.h"
 
 {declared}
@@ -122,6 +151,9 @@ extern const unsigned char {name}_weights[];
 const size_t {name}_input_sizes[] = {_sizes(network.inputs)};
 const size_t {name}_output_sizes[] = {_sizes(network.outputs)};
 const size_t {name}_layer_sizes[] = {_sizes(step.output for step in done)};
+const size_t {name}_input_bytes[] = {_bytes(network.inputs)};
+const size_t {name}_output_bytes[] = {_bytes(network.outputs)};
+const size_t {name}_layer_bytes[] = {_bytes(step.output for step in done)};
 const char *const {name}_layer_names[] = {{
 {names}}};
 
@@ -131,7 +163,7 @@ static const struct argument arguments[] = {{
 static const struct layer layers[] = {{
 {rows}}};
 
-int {name}_run_layer(int layer, const float *const inputs[], float *const outputs[], void *workspace) {{
+int {name}_run_layer(int layer, {_ends(network)}, void *workspace) {{
     const struct memory memory = {{inputs, outputs, workspace, {name}_weights}};
     if (layer < 0 || layer >= {name}_LAYER_COUNT) return halide_error_code_generic_error;
     if (inputs == NULL || outputs == NULL || (workspace == NULL && {name}_WORKSPACE_BYTES > 0)) {{
@@ -140,7 +172,7 @@ int {name}_run_layer(int layer, const float *const inputs[], float *const output
     return run_layer(&layers[layer], arguments, &memory);
 }}
 
-int {name}_run(const float *const inputs[], float *const outputs[], void *workspace) {{
+{entry(network)} {{
     int error = 0;
     for (int layer = 0; layer < {name}_LAYER_COUNT && error == 0; layer++) {{
         error = {name}_run_layer(layer, inputs, outputs, workspace);
@@ -148,7 +180,7 @@ int {name}_run(const float *const inputs[], float *const outputs[], void *worksp
     return error;
 }}
 
-const float *{name}_layer_output(int layer, float *const outputs[], const void *workspace) {{
+const void *{name}_layer_output(int layer, {_type(network.outputs)} *const outputs[], const void *workspace) {{
     const struct memory memory = {{NULL, outputs, (void *)workspace, {name}_weights}};
     const struct layer *found = &layers[layer];
     return address(&arguments[found->first_argument + found->argument_count - 1], &memory);
@@ -160,16 +192,21 @@ def _sizes(tensors: Iterable[Tensor]) -> str:
     return "{" + ", ".join(str(math.prod(each.shape)) for each in tensors) + "}"
 
 
+def _bytes(tensors: Iterable[Tensor]) -> str:
+    return "{" + ", ".join(str(tensor_bytes(each)) for each in tensors) + "}"
+
+
 def _argument(argument: Argument) -> str:
     place, extents = argument.place, argument.extents
-    storage = f"IN_{place.storage.name}"
-    return f"{{{storage}, {place.index}, {place.offset_bytes}, {len(extents)}, {{{', '.join(map(str, extents))}}}}}"
+    where = f"IN_{place.storage.name}, OF_{argument.type.upper()}, {place.index}, {place.offset_bytes}"
+    return f"{{{where}, {len(extents)}, {{{', '.join(map(str, extents)) or 0}}}}}"
 
 
 def _layer(name: str, step: Step, first: int) -> str:
     kernel = "NULL" if step.task is None else f"{kernel_name(name, step.task)}_argv"
-    rows, columns = step.pads or (0, 0)
-    return f"{{{kernel}, {first}, {len(step.arguments)}, {int(step.pads is not None)}, {rows}, {columns}}}"
+    pads = step.pads or Pads(0, 0, 0)
+    padded = f"{int(step.pads is not None)}, {pads.rows}, {pads.columns}, {pads.value}"
+    return f"{{{kernel}, {first}, {len(step.arguments)}, {padded}}}"
 
 
 def _weights(name: str) -> str:
@@ -187,6 +224,7 @@ def _weights(name: str) -> str:
 def _benchmark(name: str, steps: Steps) -> str:
     return f"""#include "{name}.h"
 
+{_types(steps.network)}
 #define NETWORK(part) {name}_##part
 static const char {name}_title[] = {c_string(steps.network.name)};
 

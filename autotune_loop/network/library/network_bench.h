@@ -2,11 +2,12 @@
  *
  *     NAME_bench [--repetitions N] [--threads N] [--input FILE] [--output FILE] [--layer-outputs FILE] [--report FILE]
  *
- * FILEs hold 32-bit floats as this machine has them: the inputs, outputs or layers one after the other. Without an input it
- * is random. --repetitions 0 times nothing. The report is one JSON object, on standard output unless it has a file. On an
+ * FILEs hold numbers as the network takes and makes them: the inputs, outputs or layers one after the other. Without an input
+ * it is random. --repetitions 0 times nothing. The report is one JSON object, on standard output unless it has a file. On an
  * error there is a line on standard error, and the exit code is 1.
  *
- * A generated source includes it after the network's header and NETWORK(part), which puts the network's name before part. */
+ * A generated source includes it after the network's header, NETWORK(part), which puts the network's name before part, and
+ * INPUT_TYPE and OUTPUT_TYPE, which are what its inputs and outputs are of. */
 #include <HalideRuntime.h>
 #include <errno.h>
 #include <stdint.h>
@@ -45,11 +46,18 @@ static double median(double *times_ms, int count) {
     return count % 2 ? times_ms[count / 2] : (times_ms[count / 2 - 1] + times_ms[count / 2]) / 2;
 }
 
-static void fill(float *values, size_t count) {
+static uint32_t random_bits(void) {
     static uint32_t state = 1;
-    for (size_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        values[i] = (float)(state >> 8) / (1 << 23) - 1.0f;
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+/* Floats from -1 to 1, or bytes. */
+static void fill(void *values, size_t count, size_t bytes) {
+    if (count == bytes) {
+        for (size_t i = 0; i < count; i++) ((unsigned char *)values)[i] = (unsigned char)(random_bits() >> 16);
+    } else {
+        for (size_t i = 0; i < count; i++) ((float *)values)[i] = (float)random_bits() / (1 << 23) - 1.0f;
     }
 }
 
@@ -59,8 +67,8 @@ static FILE *open_file(const char *path, const char *mode) {
     return file;
 }
 
-static void write_floats(FILE *file, const float *values, size_t count, const char *path) {
-    if (fwrite(values, sizeof *values, count, file) != count) fail("A file cannot be written: ", path);
+static void write_bytes(FILE *file, const void *values, size_t bytes, const char *path) {
+    if (fwrite(values, 1, bytes, file) != bytes) fail("A file cannot be written: ", path);
 }
 
 static void check(int error, const char *what) {
@@ -69,24 +77,25 @@ static void check(int error, const char *what) {
     if (error != 0) fail(what, code);
 }
 
-static float *inputs[NETWORK(INPUT_COUNT)], *outputs[NETWORK(OUTPUT_COUNT)];
+static INPUT_TYPE *inputs[NETWORK(INPUT_COUNT)];
+static OUTPUT_TYPE *outputs[NETWORK(OUTPUT_COUNT)];
 static void *workspace;
 
 static int run_whole(void) {
-    return NETWORK(run)((const float *const *)inputs, outputs, workspace);
+    return NETWORK(run)((const INPUT_TYPE *const *)inputs, outputs, workspace);
 }
 
 static int run_one(int layer) {
-    return NETWORK(run_layer)(layer, (const float *const *)inputs, outputs, workspace);
+    return NETWORK(run_layer)(layer, (const INPUT_TYPE *const *)inputs, outputs, workspace);
 }
 
 static void read_inputs(const char *path) {
     FILE *file = path == NULL ? NULL : open_file(path, "rb");
     for (int i = 0; i < NETWORK(INPUT_COUNT); i++) {
-        const size_t count = NETWORK(input_sizes)[i];
-        inputs[i] = memory_of(count * sizeof(float));
-        if (file == NULL) fill(inputs[i], count);
-        else if (fread(inputs[i], sizeof(float), count, file) != count) fail("There is too little input in ", path);
+        const size_t bytes = NETWORK(input_bytes)[i];
+        inputs[i] = memory_of(bytes);
+        if (file == NULL) fill(inputs[i], NETWORK(input_sizes)[i], bytes);
+        else if (fread(inputs[i], 1, bytes, file) != bytes) fail("There is too little input in ", path);
     }
     if (file != NULL && fgetc(file) != EOF) fail("There is too much input in ", path);
     if (file != NULL) fclose(file);
@@ -94,7 +103,7 @@ static void read_inputs(const char *path) {
 
 static void write_outputs(const char *path) {
     FILE *file = open_file(path, "wb");
-    for (int i = 0; i < NETWORK(OUTPUT_COUNT); i++) write_floats(file, outputs[i], NETWORK(output_sizes)[i], path);
+    for (int i = 0; i < NETWORK(OUTPUT_COUNT); i++) write_bytes(file, outputs[i], NETWORK(output_bytes)[i], path);
     if (fclose(file) != 0) fail("A file cannot be written: ", path);
 }
 
@@ -102,7 +111,7 @@ static void write_layers(const char *path) {
     FILE *file = open_file(path, "wb");
     for (int i = 0; i < NETWORK(LAYER_COUNT); i++) {
         check(run_one(i), NETWORK(layer_names)[i]);
-        write_floats(file, NETWORK(layer_output)(i, outputs, workspace), NETWORK(layer_sizes)[i], path);
+        write_bytes(file, NETWORK(layer_output)(i, outputs, workspace), NETWORK(layer_bytes)[i], path);
     }
     if (fclose(file) != 0) fail("A file cannot be written: ", path);
 }
@@ -167,7 +176,7 @@ int main(int count, char **words) {
     }
     if (threads > 0) halide_set_num_threads(threads);
     read_inputs(input);
-    for (int i = 0; i < NETWORK(OUTPUT_COUNT); i++) outputs[i] = memory_of(NETWORK(output_sizes)[i] * sizeof(float));
+    for (int i = 0; i < NETWORK(OUTPUT_COUNT); i++) outputs[i] = memory_of(NETWORK(output_bytes)[i]);
     workspace = memory_of(NETWORK(WORKSPACE_BYTES));
     check(run_whole(), "The network"); /* it warms up, too */
     if (output != NULL) write_outputs(output);

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from halide_autotune.autotune_loop.network.library.build_library import NetworkLibrary
+from halide_autotune.autotune_loop.network.memory_plan import tensor_bytes
+from halide_autotune.autotune_loop.network.operators import ElementType, Tensor
 from halide_autotune.devices.transport import Transport
 from halide_autotune.targets.errors import DeviceError
 from halide_autotune.targets.process.limited_process import signal_name
@@ -27,6 +28,7 @@ _INPUT, _OUTPUT, _LAYERS, _REPORT = (
     "network_layers.raw",
     "network_report.json",
 )
+_TYPES = {ElementType.FLOAT32: "<f4", ElementType.INT8: "i1"}
 # An emulator takes minutes for a large network.
 _LIMIT_S = 3600.0
 _LONGEST_LINE_CHARACTERS = 300
@@ -72,20 +74,21 @@ def compute_on(
 
     Args:
         program: the name of its benchmark on the device.
-        inputs: in 32-bit floats.
+        inputs: of the types of the network's.
         folder: for files.
 
     Raises:
         DeviceError: the device cannot be used, or the program fails on it.
     """
     given = folder / _INPUT
-    given.write_bytes(b"".join(each.astype("<f4").tobytes() for each in inputs))
+    network = library.steps.network
+    types = [_TYPES[tensor.element] for tensor in network.inputs]
+    given.write_bytes(b"".join(each.astype(type_).tobytes() for each, type_ in zip(inputs, types, strict=True)))
     transport.push(given, _INPUT)
     files = ["--input", _INPUT, "--output", _OUTPUT, "--layer-outputs", _LAYERS]
     _run(transport, program, ["--repetitions", "0", *files])
-    steps, network = library.steps.steps, library.steps.network
-    layers = _pulled(transport, _LAYERS, [math.prod(step.output.shape) for step in steps], folder)
-    outputs = _pulled(transport, _OUTPUT, [math.prod(tensor.shape) for tensor in network.outputs], folder)
+    layers = _pulled(transport, _LAYERS, [step.output for step in library.steps.steps], folder)
+    outputs = _pulled(transport, _OUTPUT, network.outputs, folder)
     return NetworkOutputs(layers, outputs)
 
 
@@ -123,11 +126,13 @@ def _run(transport: Transport, program: str, words: Sequence[str]) -> None:
     raise DeviceError(f"The network's benchmark {how} on the device{told}")
 
 
-def _pulled(transport: Transport, name: str, sizes: Sequence[int], folder: Path) -> tuple[Array, ...]:
+def _pulled(transport: Transport, name: str, tensors: Sequence[Tensor], folder: Path) -> tuple[Array, ...]:
     import numpy
 
     transport.pull(name, folder / name)
-    numbers = numpy.fromfile(folder / name, "<f4")
-    if numbers.size != sum(sizes):
-        raise DeviceError(f"{name} of the network's benchmark has {numbers.size} numbers instead of {sum(sizes)}.")
-    return tuple(numpy.split(numbers, numpy.cumsum(sizes)[:-1]))
+    content, sizes_bytes = numpy.fromfile(folder / name, numpy.uint8), [tensor_bytes(each) for each in tensors]
+    if content.size != sum(sizes_bytes):
+        raise DeviceError(f"{name} of the network's benchmark has {content.size} bytes instead of {sum(sizes_bytes)}.")
+    parts = numpy.split(content, numpy.cumsum(sizes_bytes)[:-1])
+    # A part may begin where no float can.
+    return tuple(part.copy().view(_TYPES[each.element]) for part, each in zip(parts, tensors, strict=True))

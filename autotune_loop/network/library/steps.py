@@ -5,12 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.memory_plan import MemoryPlan, Place, Storage, aligned, plan_memory
 from halide_autotune.autotune_loop.network.operator_generators import as_picture
-from halide_autotune.autotune_loop.network.operators import Network, Operator, OperatorKind, Shape, Tensor
+from halide_autotune.autotune_loop.network.operators import (
+    REDUCTIONS,
+    Network,
+    Operator,
+    OperatorKind,
+    Shape,
+    Tensor,
+)
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, task_key
 
 if TYPE_CHECKING:
@@ -18,7 +25,29 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-_OF_PIXELS = (OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SCALE, OperatorKind.ACTIVATION)
+_OF_PIXELS = (
+    OperatorKind.ADD,
+    OperatorKind.MULTIPLY,
+    OperatorKind.SCALE,
+    OperatorKind.ACTIVATION,
+    OperatorKind.QUANTIZE,
+    OperatorKind.DEQUANTIZE,
+    OperatorKind.RESCALE,
+)
+
+
+@dataclass(frozen=True)
+class Pads:
+    """What is put around a picture.
+
+    Attributes:
+        rows, columns: before it.
+        value: of bytes the one that stands for 0; of floats 0.
+    """
+
+    rows: int
+    columns: int
+    value: int
 
 
 @dataclass(frozen=True)
@@ -26,11 +55,13 @@ class Argument:
     """What a step reads or writes.
 
     Attributes:
-        extents: of its dimensions, the innermost first, as Halide counts them.
+        extents: of its dimensions, the innermost first, as Halide counts them; none for a single number.
+        type: of its numbers, by NumPy's name: float32, int8 or int32.
     """
 
     place: Place
     extents: Shape
+    type: str
 
 
 @dataclass(frozen=True)
@@ -42,14 +73,14 @@ class Step:
         output: the tensor that it makes.
         arguments: of its kernel; the output is the last one.
         task: the position of the task whose kernel it calls; None where numbers are only moved.
-        pads: of what moves numbers: rows and columns of zeros before the picture; None joins the inputs' channels.
+        pads: of what moves numbers: what is put around the picture; None joins the inputs' channels.
     """
 
     name: str
     output: Tensor
     arguments: tuple[Argument, ...]
     task: int | None = None
-    pads: tuple[int, int] | None = None
+    pads: Pads | None = None
 
 
 @dataclass(frozen=True)
@@ -82,21 +113,30 @@ def network_steps(network: Network, tasks: Sequence[NetworkTask], weights: Seque
             steps.append(_step(operator, memory.places, further, numbers.get(task_key(operator))))
     for tensor, index in memory.copies:
         flat = (math.prod(tensor.shape), 1)
-        arguments = (Argument(memory.places[tensor.name], flat), Argument(Place(Storage.OUTPUT, index), flat))
+        ends = (memory.places[tensor.name], Place(Storage.OUTPUT, index))
+        arguments = tuple(Argument(place, flat, tensor.element.value) for place in ends)
         steps.append(Step(f"output {index}", tensor, arguments))
     return Steps(network, memory, tuple(steps), bytes(packed.data))
 
 
 def _step(operator: Operator, places: Mapping[str, Place], weights: Sequence[Argument], task: int | None) -> Step:
     name, output = "+".join(operator.places), operator.output
-    first, *others = [Argument(places[tensor.name], _extents(operator, tensor.shape)) for tensor in operator.inputs]
-    # A pool of the whole picture makes a vector, whatever the model calls it.
-    is_vector = operator.kind is OperatorKind.GLOBAL_POOL
-    made = Argument(places[output.name], output.shape[-1:] if is_vector else _extents(operator, output.shape))
-    pads = None
+    first, *others = [_argument(operator, tensor, places) for tensor in operator.inputs]
+    made = _argument(operator, output, places)
+    if operator.kind is OperatorKind.GLOBAL_POOL:
+        # It makes a vector, whatever the model calls it.
+        made = replace(made, extents=output.shape[-1:])
     if operator.kind is OperatorKind.PAD:
-        pads = (operator.settings["pad_rows_before"], operator.settings["pad_columns_before"])
-    return Step(name, output, (first, *weights, *others, made), task, pads)
+        before = (operator.settings["pad_rows_before"], operator.settings["pad_columns_before"])
+        value = 0 if output.quantization is None else output.quantization.zero_point
+        return Step(name, output, (first, made), pads=Pads(*before, value))
+    # What is added to a sum of products comes after its weights.
+    taken = (first, *weights, *others) if operator.kind in REDUCTIONS else (first, *others, *weights)
+    return Step(name, output, (*taken, made), task)
+
+
+def _argument(operator: Operator, tensor: Tensor, places: Mapping[str, Place]) -> Argument:
+    return Argument(places[tensor.name], _extents(operator, tensor.shape), tensor.element.value)
 
 
 def _extents(operator: Operator, shape: Shape) -> Shape:
@@ -120,4 +160,4 @@ class _Weights:
             self.known[key] = len(self.data)
             self.data += content + bytes(aligned(len(content)) - len(content))
         place = Place(Storage.WEIGHTS, offset_bytes=self.known[key])
-        return Argument(place, tuple(reversed(array.shape)))
+        return Argument(place, tuple(reversed(array.shape)), array.dtype.name)

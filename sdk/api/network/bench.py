@@ -1,4 +1,4 @@
-"""`sdk.bench_network`: a network that is built, checked against Keras layer by layer, and timed beside others."""
+"""`sdk.bench_network`: a network that is built, checked layer by layer, and timed beside others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.measure.peers.peer_process import PeerProcess
-from halide_autotune.autotune_loop.network.layer_check import CheckedLayer, check_layers, check_outputs, random_inputs
+from halide_autotune.autotune_loop.network.layer_check import CheckedLayer
 from halide_autotune.autotune_loop.network.library.build_library import NetworkLibrary
 from halide_autotune.autotune_loop.network.library.run_library import NetworkTimes, compute_on, time_on
 from halide_autotune.autotune_loop.specification.options import RunOptions
@@ -54,10 +54,11 @@ class BenchedNetwork:
 
     Attributes:
         network: its name.
-        outputs: how far each output is from Keras's, by the schedules.
+        outputs: how far each output is from the reference's, by the schedules.
         times_ms: of one call of the whole network, by who computes it; none on an emulated device.
         not_timed: who could not be timed, and why.
         not_tuned: the operators that the run has no schedule for, with their layers; they have the default one.
+        reference: who says what is right: Keras, or TensorFlow Lite's reference kernels.
     """
 
     network: str
@@ -67,10 +68,11 @@ class BenchedNetwork:
     times_ms: Mapping[str, float] = field(default_factory=dict)
     not_timed: Mapping[str, str] = field(default_factory=dict)
     not_tuned: tuple[str, ...] = ()
+    reference: str = "Keras"
 
     @property
     def wrong(self) -> tuple[tuple[str, CheckedLayer], ...]:
-        """What is not as Keras computes it, with its schedules."""
+        """What is not as the reference computes it, with its schedules."""
         of_layers = [(name, check) for layer in self.layers for name, check in layer.checks.items()]
         of_outputs = [(name, check) for name, checks in self.outputs.items() for check in checks]
         return tuple((name, check) for name, check in (*of_layers, *of_outputs) if not check.is_right)
@@ -84,6 +86,7 @@ class BenchedNetwork:
             "times_ms": dict(self.times_ms),
             "not_timed": dict(self.not_timed),
             "not_tuned": list(self.not_tuned),
+            "reference": self.reference,
             "is_right": not self.wrong,
             "outputs": {name: [check.to_dict() for check in checks] for name, checks in self.outputs.items()},
             "layers": [
@@ -110,8 +113,10 @@ def bench_network(
 ) -> BenchedNetwork:
     """Build a network, compare each layer and the outputs with Keras on random input, and time it.
 
+    A `.tflite` file is compared with TensorFlow Lite's reference kernels instead; what it has in bytes bit for bit.
     Contenders take turns on the same cores with the same number of threads: the network with the default schedules,
-    with those of the run, and where the target runs on this machine TensorFlow (a `tf.function`) and LiteRT (XNNPACK).
+    with those of the run, and where the target runs on this machine TensorFlow (a `tf.function`; not of a `.tflite`
+    file) and LiteRT (XNNPACK).
     On an emulated device nothing is timed.
 
     Args:
@@ -131,15 +136,17 @@ def bench_network(
         raise UsageError(f"A network is timed in at least 1 turn, not {turns}.")
     asked = asked_options(options, target, device)
     schedules = None if run is None else run_schedules(run)
-    if schedules is not None and asked.devices.target is None and not asked.devices.device:
-        asked = replace(asked, devices=replace(asked.devices, target=schedules.target))
+    if schedules is not None:
+        target = asked.devices.target or (None if asked.devices.device else schedules.target)
+        features = asked.devices.target_features or schedules.target_features
+        asked = replace(asked, devices=replace(asked.devices, target=target, target_features=features))
     if len(asked.devices.device) > 1:
         raise UsageError("A network is timed on one device.", next_step="Give --device once.")
     chosen = find_devices(asked.devices, settings, progress)
     toolchain = chosen.open_toolchain(settings)
     place = NetworkTarget(chosen.choice.profile, chosen.choice.parallelism, toolchain)
     place.check(schedules)
-    opened = open_network(model)
+    opened = open_network(model, place.profile.halide_target)
     with scratch_folder("network") as folder:
         libraries = {}
         for name, of_run in ((DEFAULT, None), (TUNED, schedules)):
@@ -202,13 +209,13 @@ def _opened_bench(
 def _benched(opened: OpenedNetwork, bench: _Bench, model: str, turns: int, progress: Progress) -> BenchedNetwork:
     layers: dict[str, list[CheckedLayer | None]] = {}
     outputs: dict[str, tuple[CheckedLayer, ...]] = {}
-    inputs, network = random_inputs(opened.model), opened.network
+    read, inputs = opened.model, opened.model.random_inputs()
     for name, library in bench.libraries.items():
-        progress(f"comparing the network with {name} schedules on {bench.device.name} with Keras")
+        progress(f"comparing the network with {name} schedules on {bench.device.name} with {read.reference}")
         found = compute_on(bench.transport, name, library, inputs, bench.folder)
         made = {step.output.name: each for step, each in zip(library.steps.steps, found.layers, strict=True)}
-        layers[name] = check_layers(opened.model, network, inputs, made)
-        outputs[name] = tuple(check_outputs(opened.model, network, inputs, found.outputs))
+        layers[name] = read.check_layers(inputs, made)
+        outputs[name] = tuple(read.check_outputs(inputs, found.outputs))
     timed = _Timed() if bench.device.is_emulated else _timed(bench, model, turns, progress)
     benched = []
     for index, step in enumerate(opened.steps.steps):
@@ -217,7 +224,8 @@ def _benched(opened: OpenedNetwork, bench: _Bench, model: str, turns: int, progr
         known = {name: check for name, check in of_layer.items() if check is not None}
         times_ms = {name: each[index] for name, each in timed.layers_ms.items()}
         benched.append(BenchedLayer(step.name, known, times_ms))
-    return BenchedNetwork(network.name, bench.device, tuple(benched), outputs, timed.totals_ms, timed.failures)
+    times = timed.totals_ms, timed.failures
+    return BenchedNetwork(read.network.name, bench.device, tuple(benched), outputs, *times, reference=read.reference)
 
 
 @dataclass(frozen=True)
@@ -231,10 +239,10 @@ class _Timed:
 
 def _timed(bench: _Bench, model: str, turns: int, progress: Progress) -> _Timed:
     own: dict[str, list[NetworkTimes]] = {name: [] for name in bench.libraries}
-    peers_ms: dict[str, list[float]] = {}
     with contextlib.ExitStack() as exits:
-        peers, failures = _opened_peers(bench, model, exits, progress)
-        peers_ms = {name: [] for name in ("TensorFlow", "LiteRT") if peers is not None and name not in failures}
+        peers, found_peers = _opened_peers(bench, model, exits, progress)
+        failures = {name: why for name, why in found_peers.items() if why is not None}
+        peers_ms: dict[str, list[float]] = {name: [] for name in found_peers if name not in failures}
         repetitions: dict[str, int] = {}
         for turn in range(turns + 1):
             progress(f"timing: turn {turn} of {turns}" if turn else "timing: how often in a turn")
@@ -268,15 +276,15 @@ def _repetitions(call_ms: float) -> int:
 
 def _opened_peers(
     bench: _Bench, model: str, exits: contextlib.ExitStack, progress: Progress
-) -> tuple[PeerProcess | None, dict[str, str]]:
-    """The process of the others, where the network runs on this machine; and why one of them cannot be timed."""
+) -> tuple[PeerProcess | None, dict[str, str | None]]:
+    """The process of the others, where the network runs on this machine; and why one of them cannot be timed, or None,
+    by its name."""
     if not bench.device.uses_host_cores:
         return None, {}
-    progress("starting TensorFlow and LiteRT")
+    progress("starting the other contenders")
     log, environment = bench.folder / "peers.log", bench.settings.environment
     try:
         peers = exits.enter_context(PeerProcess(model, bench.device.threads, bench.cores, log, environment))
-        found = peers.await_start()
+        return peers, peers.await_start()
     except ToolchainError as error:
         return None, dict.fromkeys(("TensorFlow", "LiteRT"), error.message)
-    return peers, {name: why for name, why in found.items() if why is not None}

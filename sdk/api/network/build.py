@@ -7,19 +7,18 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
+from halide_autotune.autotune_loop.network.int8.int8_weights import packed_layout
 from halide_autotune.autotune_loop.network.library.build_library import NetworkLibrary, build_library
 from halide_autotune.autotune_loop.network.library.c_sources import c_name, kernel_name
 from halide_autotune.autotune_loop.network.library.kernels import TaskRecipe, build_kernels
 from halide_autotune.autotune_loop.network.library.steps import Steps, network_steps
-from halide_autotune.autotune_loop.network.models import load_model
-from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
-from halide_autotune.autotune_loop.network.operators import Network
-from halide_autotune.autotune_loop.network.read_keras import read_keras
+from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
+from halide_autotune.autotune_loop.network.models import open_model
+from halide_autotune.autotune_loop.network.operator_generators import operator_generators
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
-from halide_autotune.autotune_loop.network.weights import operator_weights
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_schedules
 from halide_autotune.sdk.api.network.tune import check_is_supported
@@ -56,14 +55,14 @@ def build_network(
     """Build a network for a target: a static library with its weights, a C header, and a benchmark that runs there.
 
     Args:
-        model: the path of a `.keras` file, or the name of a class of `keras.applications`, such as MobileNetV2, which
-            has the same random weights every time.
+        model: the path of a `.keras` or `.tflite` file, or the name of a class of `keras.applications`, such as
+            MobileNetV2, which has the same random weights every time.
         output: the folder for the files.
         target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
         run: the folder that `tune_network` has left, with a schedule for each operator; without it each has the one
-            that Halide's Mullapudi2016 finds, in moments.
-        options: those of the devices, of which the features of the target count, the threads that an autoscheduler
-            plans for, and the Hexagon SDK.
+            that Halide's Mullapudi2016 finds, in moments, and sums of products of bytes that of their generator.
+        options: those of the devices, of which the features of the target count (without any the run's), the threads
+            that an autoscheduler plans for, and the Hexagon SDK.
         progress: called with a phrase at every step that may take long.
 
     Raises:
@@ -75,12 +74,14 @@ def build_network(
     asked = asked_options(options, target)
     schedules = None if run is None else run_schedules(run)
     chosen = asked.devices.target or (HOST if schedules is None else schedules.target)
-    profile = with_target_features(load_profile(chosen, settings.profile_folder), asked.devices.target_features)
+    features = asked.devices.target_features or (() if schedules is None else schedules.target_features)
+    profile = with_target_features(load_profile(chosen, settings.profile_folder), features)
     sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
     target_of = NetworkTarget(profile, asked.devices.parallelism or profile.machine.parallelism, toolchain)
     target_of.check(schedules)
-    return build_opened(open_network(model), target_of, schedules, output, progress, settings)
+    opened = open_network(model, profile.halide_target)
+    return build_opened(opened, target_of, schedules, output, progress, settings)
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,14 @@ class NetworkTarget:
 
 @dataclass(frozen=True)
 class GeneratedOperator:
-    """A task, and the generator that computes it with its parameters."""
+    """A task, and the generator that computes it with its parameters.
+
+    Attributes:
+        file: where the generator is registered.
+    """
 
     task: NetworkTask
+    file: Path
     generator_name: str
     parameters: Mapping[str, str]
 
@@ -132,38 +138,33 @@ class OpenedNetwork:
     """A model that can be built.
 
     Attributes:
-        model: the Keras model.
         operators: what has a kernel.
     """
 
-    model: Any
-    network: Network
+    model: LoadedModel
     operators: tuple[GeneratedOperator, ...]
     steps: Steps
 
 
-def open_network(model: str) -> OpenedNetwork:
-    """Read a model with its weights.
+def open_network(model: str, halide_target: str) -> OpenedNetwork:
+    """Read a model with its weights, which lie as the target takes them.
 
     Raises:
         NetworkError: it cannot be read, or has layers that there is no operator for.
     """
     export_variables(tensorflow_environment({}, len(os.sched_getaffinity(0))))
     with silent_stderr():
-        loaded = load_model(model)
-        network = read_keras(loaded)
-    if model.endswith(".keras"):
-        # Keras's own names are such as functional_3.
-        network = replace(network, name=Path(model).stem)
+        opened = open_model(model)
+    network, layout = opened.network, packed_layout(halide_target)
     check_is_supported(network)
-    generators, _ = operator_generators(tasks_of(network.operators))
+    generators, _ = operator_generators(tasks_of(network.operators), layout)
     operators = tuple(
-        GeneratedOperator(task, each.name, dict(text.split("=", 1) for text in texts))
+        GeneratedOperator(task, each.file, each.name, dict(text.split("=", 1) for text in texts))
         for each in generators
         for task, texts in zip(each.tasks, each.parameters, strict=True)
     )
-    steps = network_steps(network, [each.task for each in operators], operator_weights(loaded, network))
-    return OpenedNetwork(loaded, network, operators, steps)
+    steps = network_steps(network, [each.task for each in operators], opened.weights(layout))
+    return OpenedNetwork(opened, operators, steps)
 
 
 def build_opened(
@@ -178,26 +179,31 @@ def build_opened(
     profile = target.profile
     workbench = open_workbench(settings, progress)
     tools = BuildTools(workbench.halide, workbench.cache, target.toolchain)
-    reference, name = parse_generator(str(OPERATORS_FILE)), c_name(opened.network.name)
-    program = open_generator(reference, workbench.halide, workbench.compiler, settings.environment)
-    with contextlib.closing(program):
+    name = c_name(opened.steps.network.name)
+    with contextlib.ExitStack() as exits:
+        programs = {}
+        for file in {each.file for each in opened.operators}:
+            opening = parse_generator(str(file)), workbench.halide, workbench.compiler, settings.environment
+            programs[file] = exits.enter_context(contextlib.closing(open_generator(*opening)))
         tasks, not_tuned = [], []
         for number, each in enumerate(opened.operators):
-            header = None if schedules is None else schedules.header(each.generator_name, each.parameters, each.words)
-            if schedules is not None and header is None:
-                not_tuned.append(each.words)
+            tuned = None
+            if schedules is not None:
+                called = each.generator_name, each.parameters, each.words
+                tuned = schedules.choice(*called, workbench.apply_header)
+                not_tuned += [] if tuned else [each.words]
             of_kernel = each.generator_name, kernel_name(name, number), each.parameters, profile
-            choices = _choices(header, target, workbench)
-            tasks.append(TaskRecipe(each.task, tuple(KernelRecipe(program, *of_kernel, one) for one in choices)))
+            choices = [tuned] if tuned else _defaults(each.task, target, workbench)
+            tasks.append(
+                TaskRecipe(each.task, tuple(KernelRecipe(programs[each.file], *of_kernel, one) for one in choices))
+            )
         kernels = build_kernels(tasks, tools, len(os.sched_getaffinity(0)), progress)
     library = build_library(opened.steps, kernels, profile.halide_target, tools, output, progress)
     return replace(library, not_tuned=tuple(not_tuned))
 
 
-def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
-    """The schedules of an operator, the first one that compiles is taken: the tuned one, or a heuristic one."""
-    if header is not None:
-        return [ScheduleChoice("of the run", workbench.apply_header(header), searches=False)]
+def _defaults(task: NetworkTask, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
+    """The schedules of an operator that was not tuned, of which the first one that compiles is taken."""
     own = ScheduleChoice(OWN_SCHEDULE, None, searches=False)
     # Halide's vectors are wrong there for some arithmetic; the generators' own schedules have none.
     if target.profile.has_doubtful_vectors:
@@ -205,4 +211,6 @@ def _choices(header: str | None, target: NetworkTarget, workbench: Workbench) ->
     # Adams2019 takes minutes and gigabytes for one large convolution; with a narrow beam it ends soon, and some of its
     # schedules then take a hundred times as long as they need.
     found = mullapudi2016(workbench.halide, target.threads, target.profile.machine)
-    return [ScheduleChoice("mullapudi2016", found), own]
+    choices = [ScheduleChoice("mullapudi2016", found), own]
+    # Sums of products of bytes have instructions that only the generators' own schedules use.
+    return choices[::-1] if task.element is ElementType.INT8 and task.kind in REDUCTIONS else choices

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from halide_autotune.autotune_loop.shipping.recorded_facts import own_schedule_stays
 from halide_autotune.autotune_loop.shipping.run_schedule import read_run_schedule
 from halide_autotune.autotune_loop.specification.tuning_task import published_paths
 from halide_autotune.autotune_loop.store.run_record import RunRecord, read_run_record
 from halide_autotune.targets.errors import RunFolderError
+from halide_autotune.targets.generator.run import AutoschedulerRequest
+from halide_autotune.targets.profile.profile import OWN_SCHEDULE
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
+
+# Makes of a header's text what applies it.
+Apply = Callable[[str], AutoschedulerRequest]
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,11 @@ class RunSchedules:
         """The profile that it was tuned for."""
         return self.record.spec.profile.name
 
+    @property
+    def target_features(self) -> tuple[str, ...]:
+        """Further ones of its Halide target, with which it was tuned."""
+        return self.record.spec.options.devices.target_features
+
     def check_target(self, name: str) -> None:
         """Check that it was tuned for a profile.
 
@@ -36,11 +48,18 @@ class RunSchedules:
                 next_step=f"Build for --target {self.target}, or give a run for {name}.",
             )
 
-    def header(self, generator_name: str, parameters: Mapping[str, str], what: str) -> str | None:
-        """The text of an operator's schedule; None if none of its schedules could be timed.
+    def choice(
+        self,
+        generator_name: str,
+        parameters: Mapping[str, str],
+        what: str,
+        apply: Apply,
+    ) -> ScheduleChoice | None:
+        """An operator's schedule; None if none of its schedules could be timed.
 
         Args:
             what: the operator, with its layer, for people.
+            apply: as `Workbench.apply_header`.
 
         Raises:
             RunFolderError: the run has not tuned this operator, or its schedule is damaged.
@@ -48,11 +67,17 @@ class RunSchedules:
         tasks = self.record.spec.tasks
         for index, (task, path) in enumerate(zip(tasks, published_paths(self.folder / "samples", tasks), strict=True)):
             if task.generator_name == generator_name and dict(task.parameters) == dict(parameters):
-                return read_run_schedule(self.folder, self.record, index, path).header_text if path.is_file() else None
+                return self._choice(index, path, apply) if path.is_file() else None
         raise RunFolderError(
             f"{self.folder} has no schedule for {what}: it is a run of another network, or this one has changed since.",
             next_step="Tune this network with sdk network tune, or give its run.",
         )
+
+    def _choice(self, index: int, path: Path, apply: Apply) -> ScheduleChoice:
+        if own_schedule_stays(path, self.folder / "tuning.db", index):
+            return ScheduleChoice(OWN_SCHEDULE, None, searches=False)
+        header_text = read_run_schedule(self.folder, self.record, index, path).header_text
+        return ScheduleChoice("of the run", apply(header_text), searches=False)
 
 
 def run_schedules(folder: Path) -> RunSchedules:

@@ -9,16 +9,19 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
 from halide_autotune.autotune_loop.events import Listener, ignore
+from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout, packed_layout
 from halide_autotune.autotune_loop.network.models import read_model
-from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
-from halide_autotune.autotune_loop.network.operators import Network, UnsupportedLayer
+from halide_autotune.autotune_loop.network.operator_generators import operator_generators
+from halide_autotune.autotune_loop.network.operators import ElementType, Network, UnsupportedLayer
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
 from halide_autotune.autotune_loop.run.result import TunedSchedule, TuneResult
-from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.specification.options import DeviceOptions, RunOptions
 from halide_autotune.sdk.api.autotune import autotune
+from halide_autotune.sdk.inventory.lookup import open_inventory
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec
 from halide_autotune.sdk.output import silent_stderr
-from halide_autotune.sdk.settings import Settings, export_variables
+from halide_autotune.sdk.select.chosen_devices import asked_profile
+from halide_autotune.sdk.settings import Settings, export_variables, read_settings
 from halide_autotune.targets.errors import NetworkError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
@@ -53,8 +56,8 @@ def network_tasks(model: str) -> NetworkTasks:
     """Take a model apart: layers that follow one another become one operator, and equal operators one task.
 
     Args:
-        model: the path of a `.keras` file, the name of a class of `keras.applications`, such as MobileNetV2, or
-            `resnet18-convolutions`.
+        model: the path of a `.keras` or `.tflite` file, the name of a class of `keras.applications`, such as
+            MobileNetV2, or `resnet18-convolutions`.
 
     Raises:
         NetworkError: there is no such model, or it cannot be read.
@@ -157,20 +160,27 @@ def tune_network(
     """
     found = network_tasks(model)
     check_is_supported(found.network)
-    operators, rest = operator_generators(found.tasks)
+    asked = options or RunOptions()
+    has_bytes = any(task.element is ElementType.INT8 for task in found.tasks)
+    layout = _layout(asked.devices, settings or read_settings()) if has_bytes else PackedLayout()
+    operators, rest = operator_generators(found.tasks, layout)
     if not operators:
         raise NetworkError(f"There is nothing to tune in {found.network.name}.")
-    specs = [
-        GeneratorSpec(f"{OPERATORS_FILE}:{each.name}", argsets=each.parameters, calls=each.calls) for each in operators
-    ]
-    asked = options or RunOptions()
-    # What the generators do by themselves is no schedule of anybody's.
-    asked = replace(asked, play_off=replace(asked.play_off, ignores_own=True))
+    specs = [GeneratorSpec(f"{each.file}:{each.name}", argsets=each.parameters, calls=each.calls) for each in operators]
+    # What the generators of floats do by themselves is no schedule of anybody's; a search for sums of products of bytes
+    # begins with instructions that it would hardly find.
+    asked = replace(asked, play_off=replace(asked.play_off, ignores_own=not has_bytes))
     result = autotune(specs, options=asked, run_folder=run_folder, listen=listen, stop=stop, settings=settings)
     tasks = [task for each in operators for task in each.tasks]
     tuned = [TunedOperator(task, one) for task, one in zip(tasks, result.tuned, strict=True)]
     ordered = sorted(tuned, key=lambda each: -each.task.count * each.task.operations)
     return TunedNetwork(found.network, tuple(ordered), tuple(rest), result)
+
+
+def _layout(asked: DeviceOptions, settings: Settings) -> PackedLayout:
+    """Of the weights of bytes, as the target's instructions take them."""
+    profile = asked_profile(asked, open_inventory(asked.inventory, settings), settings)
+    return packed_layout(profile.halide_target)
 
 
 def _total(times: Sequence[tuple[int, float | None]]) -> float | None:

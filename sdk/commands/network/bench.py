@@ -1,4 +1,4 @@
-"""`sdk network bench`: a model checked against Keras layer by layer, and timed beside others."""
+"""`sdk network bench`: a model checked layer by layer, and timed beside others."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
 
 _TAKEN = (*TAKEN, "device", "inventory")
+_LONGEST_CHARACTERS = 48
 
 
 @with_options
@@ -39,7 +40,8 @@ def bench(
 ) -> None:
     """Build a model, compare each layer with Keras on random input, and time it beside TensorFlow and LiteRT.
 
-    On an emulated device nothing is timed. The exit code is 1 where a layer computes something else than Keras.
+    A .tflite file is compared with TensorFlow Lite's reference kernels, and timed beside LiteRT. On an emulated device
+    nothing is timed. The exit code is 1 where a layer computes something else.
 
     Example: sdk network bench MobileNetV2 --run tuned/mobilenetv2-host
     """
@@ -80,15 +82,24 @@ def _print(found: BenchedNetwork) -> None:
     for name, why in found.not_timed.items():
         typer.echo(f"{name} was not timed: {why}", err=True)
     if not found.wrong:
-        console.print(f"{found.network}: {count_text(len(found.layers), 'layer')}, all as Keras computes them.")
+        console.print(
+            f"{found.network}: {count_text(len(found.layers), 'layer')}, all as computed by {found.reference}."
+        )
     for name, check in found.wrong:
-        error = f"{check.error:.2g} of the range of its numbers; at most {check.tolerance:.0e} is rounding"
+        allowed = (
+            f"at most {check.tolerance:.0e} is rounding" if check.tolerance else "it is to be the same bit for bit"
+        )
+        error = f"{check.error:.2g} of the range of its numbers; {allowed}"
         typer.echo(f"{check.name} with {name} schedules is off by {error}.", err=True)
 
 
 def _brief(name: str) -> str:
     """The first of the model's layers, and how many more are computed with it."""
     first, *others = name.split("+")
+    # A .tflite file's have all that was fused, the last first.
+    first = first.partition(";")[0]
+    if len(first) > _LONGEST_CHARACTERS:
+        first = f"…{first[1 - _LONGEST_CHARACTERS :]}"
     return f"{first} and {count_text(len(others), 'more layer')}" if others else first
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 TAKEN = ("target", "target_features", "hexagon_sdk_root", "parallelism")
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A .keras file, or an application of Keras such as MobileNetV2.")
+    str,
+    typer.Argument(metavar="MODEL", help="A .keras or .tflite file, or an application of Keras such as MobileNetV2."),
 ]
 RunOption = Annotated[
     Path | None,
@@ -74,6 +75,8 @@ def network_options(typed: Mapping[str, Any], run: Path | None, taken: tuple[str
 
 
 def _print(made: NetworkLibrary) -> None:
+    from halide_autotune.autotune_loop.network.library.c_sources import entry
+
     memory = made.steps.memory
     workspace, least = _kib(memory.workspace_bytes), _kib(memory.least_bytes)
     apart = "the least that is possible" if workspace == least else f"of which {least} are needed at once"
@@ -85,7 +88,7 @@ def _print(made: NetworkLibrary) -> None:
             ("layers", count_text(len(made.steps.steps), "layer")),
             ("weights", _kib(len(made.steps.weights))),
             ("workspace", f"{workspace}, {apart}"),
-            ("entry", f"int {made.name}_run(const float *const inputs[], float *const outputs[], void *workspace)"),
+            ("entry", entry(made.steps.network)),
             ("linked with", made.toolchain),
         ]
     )

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.network import generators
 from halide_autotune.autotune_loop.network.operators import Activation
 from tests.activations import ACTIVATIONS
+from tests.generator_files import generator_file
 
 pytestmark = pytest.mark.toolchain
 Picture = Any
@@ -23,23 +18,12 @@ PLAIN = {"has_bias": True, "adds": False, "activation": "none"}
 SAME = {f"pad_{axis}_{end}": 1 for axis in ("rows", "columns") for end in ("before", "after")}
 
 
-@functools.cache
-def float_operators() -> ModuleType:
-    """The generators, as Halide's process runs them; a name can be registered once in a process."""
-    file = Path(generators.__file__).parent / "float_operators.py"
-    spec = importlib.util.spec_from_file_location("float_operators", file)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def computed(name: str, settings: dict[str, Any], inputs: list[Picture], shape: tuple[int, ...]) -> Picture:
     """What a generator computes, with every Func at root."""
     import halide as hl
 
     with hl.GeneratorContext(hl.get_host_target()):
-        made = getattr(float_operators(), name).call(*map(hl.Buffer, inputs), generator_params=settings)
+        made = getattr(generator_file("float_operators"), name).call(*map(hl.Buffer, inputs), generator_params=settings)
         return np.asarray(made.realize([*reversed(shape)]))
 
 
@@ -182,6 +166,8 @@ def test_a_step_of_a_long_short_term_memory_is_keras_s(keras: Any) -> None:
     wanted, (_, kept) = cell(source[None], [hidden[None], carry[None]])
     inputs = [source, hidden, carry, *(np.asarray(each) for each in cell.get_weights())]
     with hl.GeneratorContext(hl.get_host_target()):
-        made = float_operators().LstmCell.call(*map(hl.Buffer, inputs), generator_params={"channels_in": 5, "units": 7})
+        made = generator_file("float_operators").LstmCell.call(
+            *map(hl.Buffer, inputs), generator_params={"channels_in": 5, "units": 7}
+        )
         for func, expected in zip(made, (wanted, kept), strict=True):
             np.testing.assert_allclose(np.asarray(func.realize([7])), np.asarray(expected)[0], rtol=1e-4, atol=1e-5)

@@ -17,7 +17,7 @@ from halide_autotune.autotune_loop.network.memory_plan import (
     least_bytes,
     plan_memory,
 )
-from halide_autotune.autotune_loop.network.operators import Network, Operator, OperatorKind, Tensor
+from halide_autotune.autotune_loop.network.operators import ElementType, Network, Operator, OperatorKind, Tensor
 
 _blocks = st.builds(
     lambda size, first, length: Block(aligned(size), first, first + length),
@@ -72,3 +72,13 @@ def test_an_output_that_is_an_input_or_another_output_is_copied() -> None:
     plan = plan_memory(Network("n", (source,), (made, source, made), operators))
     assert plan.places["made"] == Place(Storage.OUTPUT, 0)
     assert plan.copies == ((source, 1), (made, 2)) and plan.workspace_bytes == 0
+
+
+def test_bytes_take_a_quarter_of_what_floats_do() -> None:
+    shape = (4, 4, 8)
+    ends, inner = (Tensor("in", shape), Tensor("out", shape)), Tensor("inner", shape, ElementType.INT8)
+    operators = (
+        Operator(OperatorKind.QUANTIZE, ("first",), ends[:1], inner),
+        Operator(OperatorKind.DEQUANTIZE, ("last",), (inner,), ends[1]),
+    )
+    assert plan_memory(Network("n", ends[:1], ends[1:], operators)).workspace_bytes == 4 * 4 * 8

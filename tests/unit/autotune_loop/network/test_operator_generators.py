@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
+from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
+from halide_autotune.autotune_loop.network.operator_generators import OperatorGenerator, operator_generators
 from halide_autotune.autotune_loop.network.operators import OperatorKind
 from halide_autotune.autotune_loop.network.read_keras import read_keras
 from halide_autotune.autotune_loop.network.tasks import tasks_of
+from halide_autotune.autotune_loop.network.tflite.read_tflite import read_tflite
+from tests.generator_files import generator_file
+from tests.tflite_models import randomized, write_tflite
 
 pytestmark = pytest.mark.toolchain
 
 
-def declared(name: str) -> set[str]:
-    """The parameters that a generator has, its bases' included, by its text."""
-    text = OPERATORS_FILE.read_text()
-    found = re.search(rf'@hl\.generator\(name="{name}"\)\nclass \w+\(([\w., ]+)\)', text)
-    assert found is not None
-    bodies = [
-        text[found.end() :],
-        *(text.split(f"class {base}(")[1] for base in found[1].split(", ") if f"class {base}(" in text),
-    ]
-    return {
-        parameter
-        for body in bodies
-        for parameter in re.findall(
-            r"^    (\w+) = hl\.GeneratorParam", re.split(r"\n(?:class|@)", body)[0], re.MULTILINE
-        )
-    }
+def declared(generator: OperatorGenerator) -> set[str]:
+    """The parameters that a generator has, its bases' included."""
+    import halide as hl
+
+    made = getattr(generator_file(generator.file.stem), "".join(map(str.capitalize, generator.name.split("_"))))
+    return {name for name in dir(made) if isinstance(getattr(made, name), hl.GeneratorParam)}
 
 
 def test_every_parameter_is_one_that_the_generator_has(keras: Any) -> None:
@@ -50,7 +44,7 @@ def test_every_parameter_is_one_that_the_generator_has(keras: Any) -> None:
         assert len(each.parameters) == len(each.calls) == len(each.tasks)
         for parameters in each.parameters:
             names = {text.partition("=")[0] for text in parameters}
-            assert names <= declared(each.name), each.name
+            assert names <= declared(each), each.name
     (elementwise,) = [each for each in generators if each.name == "elementwise"]
     told = {text for parameters in elementwise.parameters for text in parameters}
     assert {"operation=add", "operation=multiply", "operation=scale", "spreads=true", "spreads=false"} <= told
@@ -69,3 +63,27 @@ def test_vectors_and_rows_are_pictures_to_what_looks_at_each_pixel_alone(keras: 
     assert told["softmax"] == [{"channels_in=4", "pixels=6"}]
     assert {"rows=1", "columns=6", "channels_in=4", "operation=scale"} <= told["elementwise"][1]
     assert {"rows=1", "columns=1", "channels_in=24", "operation=multiply"} <= told["elementwise"][2]
+
+
+def test_operators_of_bytes_have_generators_of_their_own(keras: Any, tmp_path: Path) -> None:
+    layers = keras.layers
+    source = keras.Input(batch_shape=(1, 8, 8, 4))
+    first = layers.Conv2D(4, 3, padding="same", activation="relu")(source)
+    second = layers.Conv2D(4, 3, padding="same", activation="relu6")(first)
+    value = layers.Multiply()([layers.Add()([first, second]), layers.Activation("tanh")(first)])
+    value = layers.Rescaling(2.0)(layers.MaxPooling2D()(layers.DepthwiseConv2D(3)(value)))
+    value = layers.Dense(3, activation="softmax")(layers.GlobalAveragePooling2D()(value))
+    path = write_tflite(randomized(keras.Model(source, value)), tmp_path / "model.tflite", is_int8=True)
+    generators, rest = operator_generators(tasks_of(read_tflite(path).operators), PackedLayout(depth=2))
+    assert not rest and {each.name for each in generators} == {
+        "int8_convolution", "int8_depthwise_convolution", "int8_dense", "int8_pool", "int8_global_pool", "int8_add",
+        "int8_multiply", "int8_lookup", "int8_softmax", "quantize", "dequantize",
+    }  # fmt: skip
+    for each in generators:
+        for parameters in each.parameters:
+            assert {text.partition("=")[0] for text in parameters} <= declared(each), each.name
+    (convolution,) = [each for each in generators if each.name == "int8_convolution"]
+    assert convolution.calls == (2.0,), "what cuts off is no other pipeline"
+    assert {"depth=2", "block=16", "channels_out=4", "groups=1"} <= set(convolution.parameters[0])
+    (multiply,) = [each for each in generators if each.name == "int8_multiply"]
+    assert {text for parameters in multiply.parameters for text in parameters} >= {"spreads=true", "spreads=false"}

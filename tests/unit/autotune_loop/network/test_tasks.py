@@ -70,7 +70,7 @@ def test_applications_of_keras_have_the_work_that_is_known_of_them(
         ("missing.keras", "There is no model missing.keras. Check the path."),
         ("damaged.keras", "damaged.keras cannot be read as a Keras model"),
         ("MobilNetV2", "Keras has no application 'MobilNetV2'; the nearest is 'MobileNetV2'."),
-        ("model.onnx", "model.onnx is no model that can be read. Give a .keras file"),
+        ("model.onnx", "model.onnx is no model that can be read. Give a .keras or .tflite file"),
         ("../escape", "is no model that can be read"),
     ],
 )

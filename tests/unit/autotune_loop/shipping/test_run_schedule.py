@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from halide_autotune.autotune_loop.shipping.provenance import make_provenance, provenance_comment, shipped_parameters
+from halide_autotune.autotune_loop.shipping.recorded_facts import own_schedule_stays
 from halide_autotune.autotune_loop.specification.objective import Objective, ObjectiveKind
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions
@@ -145,6 +146,17 @@ def test_the_words_of_a_play_off_tell_what_it_was_against(run: Path) -> None:
 
 
 NAME = "best.product"
+
+
+def test_where_the_generators_own_schedule_stays_there_is_nothing_to_ship(run: Path) -> None:
+    header = run / "samples" / f"{NAME}.schedule.h"
+    assert not own_schedule_stays(header, run / "tuning.db", 0)
+    with contextlib.closing(sqlite3.connect(run / "tuning.db")) as database:
+        database.execute("UPDATE published SET published=json_set(published, '$.sample', 'own')")
+        database.commit()
+    assert own_schedule_stays(header, run / "tuning.db", 0)
+    with pytest.raises(RunFolderError, match="the generator's own schedule is still the best"):
+        read_run_schedules(run)
 
 
 @pytest.mark.parametrize(

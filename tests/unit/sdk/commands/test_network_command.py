@@ -75,7 +75,7 @@ def test_a_wrong_layer_is_named(capsys: pytest.CaptureFixture[str], monkeypatch:
     monkeypatch.setattr(bench, "bench_network", lambda *arguments, **options: found)
     code, shown, told = run(capsys, "MobileNet", command="bench")
     assert code == 1 and re.search(r"stem and 1 more layer +2.000 ms +1.0e-07", shown)
-    assert re.search(r"TensorFlow +5.000 ms +2.00×", shown) and "all as Keras" not in shown
+    assert re.search(r"TensorFlow +5.000 ms +2.00×", shown) and "all as computed" not in shown
     assert "head with default schedules is off by 0.25 of the range of its numbers; at most 1e-04 is rounding." in told
     assert "LiteRT was not timed: no such operator" in told
     code, shown, _ = run(capsys, "MobileNet", "--json", command="bench")

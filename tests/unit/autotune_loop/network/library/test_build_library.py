@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,16 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.network.layer_check import check_layers, check_outputs, random_inputs
-from halide_autotune.autotune_loop.network.library.build_library import NetworkLibrary, build_library
-from halide_autotune.autotune_loop.network.library.c_sources import c_name, kernel_name
+from halide_autotune.autotune_loop.network.keras_model import KerasModel
 from halide_autotune.autotune_loop.network.library.kernels import TaskRecipe, build_kernels
-from halide_autotune.autotune_loop.network.library.steps import network_steps
 from halide_autotune.autotune_loop.network.operator_generators import OPERATORS_FILE, operator_generators
 from halide_autotune.autotune_loop.network.read_keras import read_keras
 from halide_autotune.autotune_loop.network.tasks import tasks_of
-from halide_autotune.autotune_loop.network.weights import operator_weights
-from halide_autotune.devices.local.open_device import emulator_command
 from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.build.artifacts import KernelRecipe
@@ -30,6 +23,7 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.profile.loader import load_profile
 from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
+from tests.network_libraries import built, check_built
 
 pytestmark = pytest.mark.toolchain
 
@@ -63,54 +57,20 @@ def model(keras: Any) -> Any:
     return made
 
 
-def built(model: Any, target: str, settings: Settings, output: Path) -> NetworkLibrary:
-    """With the generators' own schedules, which compile at once."""
-    network = read_keras(model)
-    assert not network.unsupported
-    bench, profile = open_workbench(settings), load_profile(target, settings.profile_folder)
-    tools = BuildTools(bench.halide, bench.cache, open_toolchain(profile, settings.cache_folder, None))
-    generators, _ = operator_generators(tasks_of(network.operators))
-    own = ScheduleChoice("own", None, searches=False)
-    with open_named_generator(f"{OPERATORS_FILE}:dense", (), bench, settings) as (_, program):
-        recipes: list[TaskRecipe] = []
-        for each in generators:
-            for task, texts in zip(each.tasks, each.parameters, strict=True):
-                symbol, parameters = kernel_name(c_name(network.name), len(recipes)), dict(t.split("=") for t in texts)
-                recipe = KernelRecipe(program, each.name, symbol, parameters, profile, own)
-                recipes.append(TaskRecipe(task, (recipe,)))
-        kernels = build_kernels(recipes, tools, 2, lambda text: None)
-    steps = network_steps(network, [each.task for each in recipes], operator_weights(model, network))
-    return build_library(steps, kernels, profile.halide_target, tools, output)
+def opened(model: Any) -> KerasModel:
+    return KerasModel(model, read_keras(model))
 
 
 @pytest.mark.parametrize("target", ["x86-64", "arm64"])
 def test_every_layer_computes_what_keras_does(model: Any, target: str, settings: Settings, tmp_path: Path) -> None:
-    made = built(model, target, settings, tmp_path / "made")
+    made = built(opened(model), target, settings, tmp_path / "made")
     names = {path.name for path in (tmp_path / "made").iterdir()}
     assert names == {"libnetwork_2_of_every_kind.a", "network_2_of_every_kind.h", "network_2_of_every_kind_bench"}
-    inputs = random_inputs(model)
-    (tmp_path / "in.raw").write_bytes(b"".join(each.tobytes() for each in inputs))
-    launcher = () if target == "x86-64" else emulator_command(load_profile(target, settings.profile_folder))
-    files = ["--input", "in.raw", "--output", "out.raw", "--layer-outputs", "layers.raw", "--report", "report.json"]
-    command = [*launcher, str(made.benchmark), "--repetitions", "2", *files]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
-    steps, network = made.steps.steps, made.steps.network
-    sizes = [math.prod(step.output.shape) for step in steps]
-    parts = np.split(np.fromfile(tmp_path / "layers.raw", np.float32), np.cumsum(sizes)[:-1])
-    assert [part.size for part in parts] == sizes
-    by_name = {step.output.name: part for step, part in zip(steps, parts, strict=True)}
-    checked = [each for each in check_layers(model, network, inputs, by_name) if each is not None]
-    sizes = [math.prod(tensor.shape) for tensor in network.outputs]
-    outputs = np.split(np.fromfile(tmp_path / "out.raw", np.float32), np.cumsum(sizes)[:-1])
-    checked += check_outputs(model, network, inputs, outputs)
-    assert [each for each in checked if not each.is_right] == []
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert [layer["name"] for layer in report["layers"]] == [step.name for step in steps]
-    assert report["median_ms"] > 0
+    check_built(opened(model), made, target, settings, tmp_path)
 
 
 def test_a_c_program_calls_it_and_hears_what_is_wrong(model: Any, settings: Settings, tmp_path: Path) -> None:
-    made = built(model, "x86-64", settings, tmp_path)
+    made = built(opened(model), "x86-64", settings, tmp_path)
     source = tmp_path / "caller.c"
     source.write_text(f"""#include <stdio.h>
 #include <stdlib.h>
@@ -138,7 +98,7 @@ int main(void) {{
 
 
 def test_the_benchmark_says_what_is_wrong(model: Any, settings: Settings, tmp_path: Path) -> None:
-    made = built(model, "x86-64", settings, tmp_path)
+    made = built(opened(model), "x86-64", settings, tmp_path)
 
     def said(*words: str) -> str:
         outcome = subprocess.run([made.benchmark, *words], capture_output=True, text=True, cwd=tmp_path)

@@ -82,7 +82,7 @@ def test_outputs_have_the_sizes_that_they_must(library: NetworkLibrary, tmp_path
     found = compute_on(_Device(files), "bench", library, [numbers], tmp_path)
     assert np.array_equal(found.layers[0], numbers) and np.array_equal(found.outputs[0], numbers)
     files["network_layers.raw"] = bytes(8)
-    with pytest.raises(DeviceError, match="has 2 numbers instead of 6"):
+    with pytest.raises(DeviceError, match="has 8 bytes instead of 24"):
         compute_on(_Device(files), "bench", library, [numbers], tmp_path)
 
 

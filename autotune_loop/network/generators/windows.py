@@ -1,0 +1,88 @@
+"""What generators of operators on pictures have in common: the window that moves over a picture, and fixed shapes.
+
+Generators import it as the module beside them, since Halide's process runs each of their files by itself.
+"""
+
+from __future__ import annotations
+
+import halide as hl
+
+x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+Size = tuple[int, ...]
+
+
+class Windowed(hl.Generator):
+    """A picture, and the window that moves over it."""
+
+    rows = hl.GeneratorParam(56)
+    columns = hl.GeneratorParam(56)
+    channels_in = hl.GeneratorParam(64)
+    kernel_rows = hl.GeneratorParam(3)
+    kernel_columns = hl.GeneratorParam(3)
+    stride_rows = hl.GeneratorParam(1)
+    stride_columns = hl.GeneratorParam(1)
+    dilation_rows = hl.GeneratorParam(1)
+    dilation_columns = hl.GeneratorParam(1)
+    pad_rows_before = hl.GeneratorParam(0)
+    pad_rows_after = hl.GeneratorParam(0)
+    pad_columns_before = hl.GeneratorParam(0)
+    pad_columns_after = hl.GeneratorParam(0)
+
+
+class Window:
+    """The window of a convolution or a pool along rows and columns, from a generator's parameters."""
+
+    def __init__(self, g: hl.Generator, channels: int) -> None:
+        self.kernel = (int(g.kernel_columns), int(g.kernel_rows))
+        self.strides = (int(g.stride_columns), int(g.stride_rows))
+        self.dilations = (int(g.dilation_columns), int(g.dilation_rows))
+        columns, rows = (
+            (int(g.pad_columns_before), int(g.pad_columns_after)),
+            (int(g.pad_rows_before), int(g.pad_rows_after)),
+        )
+        self.pads = (columns, rows)
+        self.source = (channels, int(g.columns), int(g.rows))
+        self.size = tuple(
+            (size + sum(pad) - dilation * (kernel - 1) - 1) // stride + 1
+            for size, pad, dilation, kernel, stride in zip(
+                self.source[1:], self.pads, self.dilations, self.kernel, self.strides, strict=True
+            )
+        )
+
+    def inside(self) -> hl.Expr:
+        """How many places of a window at x, y are of the picture."""
+        counts = []
+        for at, kernel, stride, pad, size in zip(
+            (x, y), self.kernel, self.strides, self.pads, self.source[1:], strict=True
+        ):
+            begin = at * stride - pad[0]
+            counts.append(hl.min(begin + kernel, size) - hl.max(begin, 0))
+        return counts[0] * counts[1]
+
+    def padded(self, source: hl.Func, outside: float) -> hl.Func:
+        """The picture with what is outside."""
+        if not any(map(any, self.pads)):
+            return source
+        return hl.BoundaryConditions.constant_exterior(source, hl.f32(outside), [(0, extent) for extent in self.source])
+
+    def place(self, across: hl.Expr, along: hl.Expr) -> tuple[hl.Expr, hl.Expr]:
+        """Column and row of the picture for a place of the window at x, y."""
+        return (
+            x * self.strides[0] + across * self.dilations[0] - self.pads[0][0],
+            y * self.strides[1] + along * self.dilations[1] - self.pads[1][0],
+        )
+
+
+def fix_output(output: hl.Func, shape: Size) -> None:
+    fix(output.output_buffer(), shape)
+    output.set_estimates([(0, extent) for extent in shape])
+
+
+def fix(buffer: hl.Buffer, shape: Size) -> None:
+    """Nothing of a network's shapes is left to be known when it runs."""
+    stride = 1
+    for place, extent in enumerate(shape):
+        buffer.dim(place).set_bounds(0, extent)
+        buffer.dim(place).set_stride(stride)
+        stride *= extent
+    buffer.set_estimates([(0, extent) for extent in shape])

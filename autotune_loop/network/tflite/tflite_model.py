@@ -1,0 +1,111 @@
+"""A `.tflite` model that can be built and checked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
+from halide_autotune.autotune_loop.network.layer_check import WHOLE_TOLERANCE, CheckedLayer, compare
+from halide_autotune.autotune_loop.network.operators import ElementType, Network, OperatorKind
+from halide_autotune.autotune_loop.network.tflite.tflite_weights import tflite_weights
+from halide_autotune.targets.errors import NetworkError
+
+if TYPE_CHECKING:
+    import numpy
+
+    Array = numpy.ndarray[Any, Any]
+
+_MOVED = (OperatorKind.CONCATENATE, OperatorKind.PAD, OperatorKind.RESHAPE)
+# Of the range of bytes: where they follow from floats whose sums have another order, some are rounded to a neighbour.
+_ROUNDED_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class TfliteModel:
+    """As `LoadedModel`: each layer is compared with what TensorFlow Lite's reference kernels have there.
+
+    They compute the file as a whole, so what follows a wrong layer is wrong, too. Bytes are compared bit for bit.
+
+    Attributes:
+        network: what `read_tflite` has read of the file.
+    """
+
+    path: Path
+    network: Network
+    reference: str = "TensorFlow Lite's reference kernels"
+
+    def weights(self, layout: PackedLayout) -> list[tuple[Array, ...]]:
+        """As `tflite_weights`."""
+        return tflite_weights(self.path, self.network, layout)
+
+    def random_inputs(self) -> list[Array]:
+        """Floats from −1 to 1, and bytes of all values."""
+        import numpy
+
+        source = numpy.random.default_rng(1)
+        found: list[Array] = []
+        for each in self.network.inputs:
+            if each.element is ElementType.INT8:
+                found.append(source.integers(-128, 128, (1, *each.shape), numpy.int8))
+            else:
+                found.append(source.uniform(-1.0, 1.0, (1, *each.shape)).astype(numpy.float32))
+        return found
+
+    def check_layers(self, inputs: Sequence[Array], made: Mapping[str, Array]) -> list[CheckedLayer | None]:
+        """Each with the reference's tensor."""
+        right, tolerances = self._computed(inputs), _tolerances(self.network)
+        checked: list[CheckedLayer | None] = []
+        for each in self.network.operators:
+            name = each.output.name
+            if each.kind is not OperatorKind.RESHAPE:
+                checked.append(compare("+".join(each.places), made[name], right(name), tolerances[name]))
+        return checked
+
+    def check_outputs(self, inputs: Sequence[Array], made: Sequence[Array]) -> list[CheckedLayer]:
+        """Each with the reference's."""
+        right, tolerances = self._computed(inputs), _tolerances(self.network)
+        names = [tensor.name for tensor in self.network.outputs]
+        return [
+            compare(f"output {index}", found, right(name), tolerances[name])
+            for index, (name, found) in enumerate(zip(names, made, strict=True))
+        ]
+
+    def _computed(self, inputs: Sequence[Array]) -> Callable[[str], Array]:
+        """A tensor of what the interpreter makes of inputs, by its name in the network."""
+        import tensorflow as tf
+
+        resolver = tf.lite.experimental.OpResolverType.BUILTIN_REF
+        with warnings.catch_warnings():
+            # It tells of a package that has the same interpreter.
+            warnings.simplefilter("ignore")
+            try:
+                interpreter = tf.lite.Interpreter(
+                    str(self.path), experimental_op_resolver_type=resolver, experimental_preserve_all_tensors=True
+                )
+                interpreter.allocate_tensors()
+                for detail, values in zip(interpreter.get_input_details(), inputs, strict=True):
+                    interpreter.set_tensor(detail["index"], values.reshape(detail["shape"]))
+                interpreter.invoke()
+            except (RuntimeError, ValueError) as error:
+                reason = " ".join(str(error).split())[:300]
+                raise NetworkError(f"TensorFlow Lite cannot compute {self.path}: {reason}.") from error
+        # 't5_as_6' is t5 in another shape.
+        return lambda name: interpreter.get_tensor(int(name[1:].partition("_")[0]))
+
+
+def _tolerances(network: Network) -> dict[str, float]:
+    """Of each tensor: floats are summed in another order, and what follows from them is off, too."""
+    found = {tensor.name: 0.0 for tensor in network.inputs}
+    for operator in network.operators:
+        of_inputs = max(found[tensor.name] for tensor in operator.inputs)
+        elements = (operator.inputs[0].element, operator.output.element)
+        if ElementType.INT8 not in elements:
+            own = 0.0 if operator.kind in _MOVED else WHOLE_TOLERANCE
+        else:
+            own = _ROUNDED_TOLERANCE if of_inputs else 0.0
+        found[operator.output.name] = max(of_inputs, own)
+    return found

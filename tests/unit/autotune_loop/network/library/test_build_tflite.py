@@ -1,0 +1,92 @@
+"""A whole `.tflite` network, built by the real compilers and run: every layer computes what TensorFlow Lite does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from halide_autotune.autotune_loop.network.models import open_model
+from halide_autotune.autotune_loop.network.operators import OperatorKind
+from halide_autotune.autotune_loop.network.tflite.tflite_model import TfliteModel
+from halide_autotune.sdk.settings import Settings
+from tests.network_libraries import built, check_built
+from tests.tflite_models import Interpreted, randomized, write_tflite
+
+pytestmark = pytest.mark.toolchain
+
+
+def every_operator(keras: Any) -> Any:
+    """With a pad and a concatenation that stand alone, constants, and an output that another operator takes."""
+    layers = keras.layers
+    source = keras.Input(batch_shape=(1, 9, 7, 3), name="picture")
+    value = layers.Rescaling(1.5, -0.25)(source)
+    value = layers.Conv2D(10, 3, strides=2, padding="same", activation="relu6")(value)
+    deep = layers.DepthwiseConv2D(3, padding="same", activation="relu")(value)
+    value = layers.Concatenate()([deep, layers.Add()([value, deep]), layers.Activation("tanh")(value)])
+    padded = layers.ZeroPadding2D(((1, 0), (0, 2)))(value)
+    value = layers.Multiply()([padded, layers.Activation("sigmoid")(padded)])
+    value = layers.AveragePooling2D(2)(layers.MaxPooling2D(2, strides=1)(value))
+    gate = layers.GlobalAveragePooling2D(keepdims=True)(value)
+    value = layers.Dense(5)(layers.Flatten()(layers.Multiply()([value, gate])))
+    return randomized(keras.Model(source, [layers.Softmax()(value), gate], name="every"))
+
+
+@pytest.fixture(scope="module")
+def model(keras: Any) -> Any:
+    return every_operator(keras)
+
+
+@pytest.mark.parametrize(("target", "ends"), [("x86-64", "int8"), ("arm64", "float32")])
+def test_bytes_are_those_of_the_reference(
+    model: Any, target: str, ends: str, settings: Settings, tmp_path: Path
+) -> None:
+    path = write_tflite(model, tmp_path / "every.tflite", is_int8=True, ends=ends)
+    opened = open_model(str(path))
+    kinds = {operator.kind for operator in opened.network.operators}
+    assert {OperatorKind.PAD, OperatorKind.CONCATENATE, OperatorKind.SOFTMAX, OperatorKind.ADD} <= kinds
+    made = built(opened, target, settings, tmp_path / "made")
+    check_built(opened, made, target, settings, tmp_path)
+    header = made.header.read_text()
+    c_type = {"float32": "float", "int8": "int8_t"}[ends]
+    assert f"int every_run(const {c_type} *const inputs[], {c_type} *const outputs[], void *workspace);" in header
+    told = re.search(r"inputs\[0\]: 9x7x3, 189 numbers of the type (\w+)(.*)", header)
+    assert told is not None and told[1] == c_type and ("n stands for 0." in told[2]) == (ends == "int8")
+
+
+def test_outputs_may_be_of_floats_and_of_bytes(model: Any, settings: Settings, tmp_path: Path) -> None:
+    opened = open_model(str(write_tflite(model, tmp_path / "every.tflite", is_int8=True)))
+    assert isinstance(opened, TfliteModel)
+    network = opened.network
+    (of_bytes,) = [each.inputs[0] for each in network.operators if each.output == network.outputs[0]]
+    mixed = replace(opened, network=replace(network, outputs=(network.outputs[0], of_bytes)))
+    made = built(mixed, "x86-64", settings, tmp_path / "made")
+    check_built(mixed, made, "x86-64", settings, tmp_path)
+    assert "_run(const float *const inputs[], void *const outputs[], void *workspace);" in made.header.read_text()
+
+
+def test_floats_are_nearly_those_of_the_reference(model: Any, settings: Settings, tmp_path: Path) -> None:
+    opened = open_model(str(write_tflite(model, tmp_path / "every.tflite", is_int8=False)))
+    made = built(opened, "x86-64", settings, tmp_path / "made")
+    check_built(opened, made, "x86-64", settings, tmp_path)
+
+
+def test_a_byte_that_is_off_by_one_is_found(model: Any, tmp_path: Path) -> None:
+    path = write_tflite(model, tmp_path / "every.tflite", is_int8=True)
+    opened, right = open_model(str(path)), Interpreted(path)
+    network = opened.network
+    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
+    made = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
+    computed = [each for each in network.operators if each.kind is not OperatorKind.RESHAPE]
+    checked = opened.check_layers(inputs, made)
+    assert [each and each.name for each in checked] == ["+".join(each.places) for each in computed]
+    assert all(each is not None and each.is_right and each.tolerance == 0 for each in checked)
+    made[computed[2].output.name].flat[0] ^= 1
+    wrong = [index for index, each in enumerate(opened.check_layers(inputs, made)) if each and not each.is_right]
+    assert wrong == [2]
+    outputs = [made[each.name].copy() for each in network.outputs]
+    outputs[1].flat[3] += 0.01
+    assert [each.is_right for each in opened.check_outputs(inputs, outputs)] == [True, False]
