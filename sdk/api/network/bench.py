@@ -121,7 +121,7 @@ def bench_network(
 
     Args:
         model, run: as for `build_network`.
-        target, device: as for `sdk.bench`; one device.
+        target, device: as for `sdk.bench`; one device. Without a target it is that of the run, if there is one.
         options: those of the devices.
         turns: how often each is timed; the medians count.
         progress: called with a phrase at every step that may take long.
@@ -137,7 +137,7 @@ def bench_network(
     asked = asked_options(options, target, device)
     schedules = None if run is None else run_schedules(run)
     if schedules is not None:
-        target = asked.devices.target or (None if asked.devices.device else schedules.target)
+        target = asked.devices.target or schedules.target
         features = asked.devices.target_features or schedules.target_features
         asked = replace(asked, devices=replace(asked.devices, target=target, target_features=features))
     if len(asked.devices.device) > 1:
