@@ -19,8 +19,9 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +32,12 @@ from benchmarks.tree_gru import NestPaths, TreeGru
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
-from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, trees_of_times
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior, read_prior
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.specification.options import Acquisition
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 
 _FIRST = _BATCH = 16
@@ -196,10 +198,15 @@ def _by(expect: Expect, acquisition: Acquisition, *, varied: bool = True) -> Way
 
 def _shipped(trial: Trial) -> NestPrior | None:
     """What every run begins with."""
+    return _shipped_prior()
+
+
+@cache
+def _shipped_prior() -> NestPrior | None:
+    # What follows from it is worked out once for all trials.
     return read_prior()
 
 
-_BOUND, _IMPROVEMENT = Acquisition
 _MODELS: Mapping[str, Expect] = {
     "schedules": _of_schedules,
     "nests": _of_nests(NestModel),
@@ -210,18 +217,18 @@ WAYS: Mapping[str, Way] = {
     "genetic": _genetic,
     **{f"{name}, annealing": _annealed(expect) for name, expect in _MODELS.items()},
     **{f"{name}, means alone": _by_means(expect) for name, expect in _MODELS.items()},
-    **{f"{name}, bound alone": _by(expect, _BOUND, varied=False) for name, expect in _MODELS.items()},
-    **{f"{name}, bound": _by(expect, _BOUND) for name, expect in _MODELS.items()},
-    **{f"{name}, improvement": _by(expect, _IMPROVEMENT) for name, expect in _MODELS.items()},
-    "trees of times, bound": _by(_of_nests(trees_of_times), _BOUND),
+    **{f"{name}, bound alone": _by(expect, "bound", varied=False) for name, expect in _MODELS.items()},
+    **{f"{name}, bound": _by(expect, "bound") for name, expect in _MODELS.items()},
+    **{f"{name}, improvement": _by(expect, "improvement") for name, expect in _MODELS.items()},
+    "trees of times, bound": _by(_of_nests(trees_of_times), "bound"),
     **{
         f"{name}, {acquisition}, {taught}": _by(_of_nests(make, prior), acquisition)
         for taught, prior in (("random programs", _shipped), ("other pools", lambda trial: trial.others))
         for name, make in (("nests", NestModel), ("trees", BoostedTrees))
-        for acquisition in Acquisition
+        for acquisition in get_args(Acquisition)
     },
-    "tree GRU, bound": _by(_gru(uses_ranks=True), _BOUND),
-    "tree GRU of times, bound": _by(_gru(uses_ranks=False), _BOUND),
+    "tree GRU, bound": _by(_gru(uses_ranks=True), "bound"),
+    "tree GRU of times, bound": _by(_gru(uses_ranks=False), "bound"),
 }
 
 
@@ -239,7 +246,8 @@ def main() -> int:
     others = {pool.name: _taught([each for each in pools if each is not pool]) for pool in pools}
     for pool in pools:
         print(f"{pool.name}: {len(pool.times_ms)} schedules, the best {pool.times_ms.min():.3f} ms", file=sys.stderr)
-    print(f"{'':24}{'within 5 % after':>24}" + "".join(f"{f'best after {count}':>22}" for count in _AFTER), flush=True)
+    titles = [f"as {_RANDOM_TRIALS} at random", "within 5 % after", *(f"best after {count}" for count in _AFTER)]
+    print(f"{'':36}" + "".join(f"{title:>22}" for title in titles), flush=True)
     goals = [_after_random(pool) for pool in pools for _ in range(arguments.seeds)]
     curves: dict[str, list[Array]] = {}
     for name in arguments.ways:

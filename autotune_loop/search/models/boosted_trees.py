@@ -14,7 +14,7 @@ import numpy as np
 from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, fewer, matern
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.nest_prior import FURTHEST_FEATURE, NestPrior, distances
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, distances, in_spreads
 from halide_autotune.targets.errors import UsageError
 
 # Each learns from another draw of the samples (bagging: Breiman 1996).
@@ -68,9 +68,8 @@ class BoostedTrees:
         rows = np.array(schedules, dtype=np.float64).reshape(len(schedules), len(self._center))
         found = self._in_unit(self._scores(rows)) if len(rows) else np.zeros((1, 0))
         deviations = found.std(axis=0)
-        varied = self._spread > 0
-        scaled = np.clip((rows - self._center)[:, varied] / self._spread[varied], -FURTHEST_FEATURE, FURTHEST_FEATURE)
-        alike = matern(distances(scaled, scaled) / (_LENGTH * np.sqrt(max(1, int(varied.sum())))))
+        scaled = in_spreads(rows - self._center, self._spread)
+        alike = matern(distances(scaled, scaled) / (_LENGTH * np.sqrt(max(1, scaled.shape[1]))))
         noise = _NOISE * float((deviations**2).mean()) if len(rows) else 0.0
         return Expectation(found.mean(axis=0), np.outer(deviations, deviations) * alike, noise, self._best)
 
@@ -95,13 +94,13 @@ def _ranking_trees(rows: Array, logs: Array, seed: int) -> Any:
     # The fastest has the highest.
     grades = (_GRADES - 1) - (_GRADES - 1) * places // max(1, len(logs) - 1)
     asked = {"objective": "lambdarank", "label_gain": [*range(_GRADES)], "lambdarank_truncation_level": len(logs)}
-    data = lightgbm.Dataset(rows, grades, group=[len(rows)], free_raw_data=False)
+    data = lightgbm.Dataset(rows, grades, group=[len(rows)])
     return lightgbm.train({**_PARAMETERS, **_REPEATABLE, **asked, "seed": seed}, data, _ROUNDS)
 
 
 def _regression_trees(rows: Array, logs: Array, seed: int) -> Any:
     lightgbm = _lightgbm()
-    data = lightgbm.Dataset(rows, logs, free_raw_data=False)
+    data = lightgbm.Dataset(rows, logs)
     return lightgbm.train({**_PARAMETERS, **_REPEATABLE, "objective": "regression", "seed": seed}, data, _ROUNDS)
 
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from halide_autotune.autotune_loop.gaussian_process import Array
+from halide_autotune.autotune_loop.specification.options import Acquisition
 
 # How much what is not known of a schedule speaks for it, in standard deviations.
 CURIOSITY = 1.0
-
-
-class Acquisition(StrEnum):
-    """How what a model does not know counts."""
-
-    BOUND = "bound"
-    IMPROVEMENT = "improvement"
 
 
 @dataclass(frozen=True)
@@ -39,9 +32,9 @@ class Expectation:
     @property
     def deviations(self) -> Array:
         """The standard deviation of each."""
-        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        return _deviations(self.covariance)
 
-    def most_promising(self, count: int, acquisition: Acquisition = Acquisition.BOUND) -> list[int]:
+    def most_promising(self, count: int, acquisition: Acquisition = "bound") -> list[int]:
         """The places of the `count` schedules to time, the most promising first.
 
         Each that is chosen counts as timed for what is known of the next, so that they differ (GP-BUCB: Desautels,
@@ -54,8 +47,8 @@ class Expectation:
         covariance = self.covariance
         left, chosen = np.ones(len(self.means), dtype=bool), []
         for _ in range(min(count, len(self.means))):
-            deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-            if acquisition is Acquisition.BOUND:
+            deviations = _deviations(covariance)
+            if acquisition == "bound":
                 merits = CURIOSITY * deviations - self.means
             else:
                 merits = _log_improvement(self.best - self.means, deviations)
@@ -66,6 +59,10 @@ class Expectation:
             variance = max(covariance[place, place], 0.0) + self.noise
             covariance = covariance - np.outer(column, column) / (variance or 1.0)
         return chosen
+
+
+def _deviations(covariance: Array) -> Array:
+    return np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 
 def _log_improvement(gains: Array, deviations: Array) -> Array:

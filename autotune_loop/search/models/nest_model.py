@@ -17,7 +17,7 @@ from halide_autotune.autotune_loop.gaussian_process import (
 )
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.nest_prior import FURTHEST_FEATURE, NestPrior, distances
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, distances, in_spreads
 
 # For the distance of two schedules in one feature; for all of them, times the square root of how many there are.
 _LENGTHS = (0.3, 0.6, 1.0, 2.0, 4.0)
@@ -44,9 +44,7 @@ class NestModel:
         kept = fewer(log_times, MOST_SAMPLES)
         rows = np.array([timed[index] for index in kept])
         self._prior = prior
-        self._center, spread = rows.mean(axis=0), rows.std(axis=0)
-        self._varied = spread > 0
-        self._spread = spread[self._varied]
+        self._center, self._spread = rows.mean(axis=0), rows.std(axis=0)
         self._timed = self._scaled(rows)
         self._posterior = self._fitted(log_times[kept], self._foreseen(rows))
         self._best = math.inf
@@ -70,9 +68,7 @@ class NestModel:
         return self._prior.expected(features - self._center)
 
     def _scaled(self, rows: Array) -> Array:
-        """What never varied among the timed has told nothing."""
-        scaled = (rows - self._center)[:, self._varied] / self._spread
-        return np.asarray(np.clip(scaled, -FURTHEST_FEATURE, FURTHEST_FEATURE))
+        return in_spreads(rows - self._center, self._spread)
 
     def _fitted(self, log_times: Array, foreseen: Array) -> Posterior:
         """The process with the length, the noise and the share of the prior of the largest marginal likelihood."""

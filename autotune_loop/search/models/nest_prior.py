@@ -29,7 +29,7 @@ from halide_autotune.targets.errors import WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 
 # As in the model of a pipeline's own loop nests, in the prior's spreads.
-FURTHEST_FEATURE = 4.0
+_FURTHEST_FEATURE = 4.0
 _LENGTHS, _NOISES = (0.3, 0.6, 1.0, 2.0, 4.0), (0.03, 0.1, 0.3)
 # The features of a pipeline's schedules, and their times in milliseconds.
 RecordedPipeline = tuple[Sequence[NestFeatures], Sequence[float]]
@@ -83,9 +83,7 @@ class NestPrior:
         return matern(distances(scaled, self._known) / self.length)
 
     def _scaled(self, differences: Array) -> Array:
-        spread = self._spread
-        scaled = differences[:, spread > 0] / spread[spread > 0]
-        return np.asarray(np.clip(scaled, -FURTHEST_FEATURE, FURTHEST_FEATURE))
+        return in_spreads(differences, self._spread)
 
     @cached_property
     def _spread(self) -> Array:
@@ -155,6 +153,12 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise WeightsError(f"{path} cannot be read ({error}).") from error
     return NestPrior(rows, log_times, length, noise)
+
+
+def in_spreads(differences: Array, spread: Array) -> Array:
+    """How far schedules are from the usual one in each feature, in its spreads; what never varied has told nothing."""
+    varied = spread > 0
+    return np.asarray(np.clip(differences[:, varied] / spread[varied], -_FURTHEST_FEATURE, _FURTHEST_FEATURE))
 
 
 def distances(rows: Array, columns: Array) -> Array:

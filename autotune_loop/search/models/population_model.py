@@ -10,7 +10,6 @@ from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.expectation import Acquisition
 from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, PlugInModels
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_models import FittedNestModel, MakeNestModel
@@ -18,6 +17,7 @@ from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.plug_in_model import FittedModel, PlugInModel
 from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
+from halide_autotune.autotune_loop.specification.options import Acquisition
 from halide_autotune.targets.extension_point import told
 
 # Of fewer schedules there is nothing to learn.
@@ -40,7 +40,7 @@ class PopulationModel:
     population: Population
     by_schedule: FittedModel | None
     by_nest: FittedNestModel | None
-    acquisition: Acquisition = Acquisition.BOUND
+    acquisition: Acquisition = "bound"
 
     def predict(self, drafts: Sequence[Draft]) -> Array:
         """The expected logarithm of each schedule's time in milliseconds, which `by_schedule` says."""
@@ -91,7 +91,7 @@ class PopulationModels:
         prior: NestPrior | None = None,
         *,
         nest_model: MakeNestModel = NestModel,
-        acquisition: Acquisition = Acquisition.BOUND,
+        acquisition: Acquisition = "bound",
     ) -> None:
         self._plug_in = plug_in
         self._tell = tell

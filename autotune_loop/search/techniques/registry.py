@@ -8,7 +8,6 @@ from itertools import islice
 from random import Random
 
 from halide_autotune.autotune_loop.draft.model import Draft
-from halide_autotune.autotune_loop.search.models.expectation import Acquisition
 from halide_autotune.autotune_loop.search.models.model import load_model
 from halide_autotune.autotune_loop.search.models.nest_models import nest_model
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
@@ -54,7 +53,7 @@ def load_techniques(
         tell,
         prior,
         nest_model=nest_model(asked.model),
-        acquisition=Acquisition(asked.acquisition),
+        acquisition=asked.acquisition,
     )
     built_in: dict[str, Technique] = {
         TechniqueName.SKETCHES: Starts(),

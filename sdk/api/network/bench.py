@@ -137,9 +137,7 @@ def bench_network(
     asked = asked_options(options, target, device)
     schedules = None if run is None else run_schedules(run)
     if schedules is not None:
-        target = asked.devices.target or schedules.target
-        features = asked.devices.target_features or schedules.target_features
-        asked = replace(asked, devices=replace(asked.devices, target=target, target_features=features))
+        asked = replace(asked, devices=schedules.filled_in(asked.devices))
     if len(asked.devices.device) > 1:
         raise UsageError("A network is timed on one device.", next_step="Give --device once.")
     chosen = find_devices(asked.devices, settings, progress)

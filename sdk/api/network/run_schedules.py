@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.shipping.recorded_facts import own_schedule_stays
 from halide_autotune.autotune_loop.shipping.run_schedule import read_run_schedule
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
 from halide_autotune.autotune_loop.specification.tuning_task import published_paths
 from halide_autotune.autotune_loop.store.run_record import RunRecord, read_run_record
 from halide_autotune.targets.errors import RunFolderError
@@ -35,6 +36,14 @@ class RunSchedules:
     def target_features(self) -> tuple[str, ...]:
         """Further ones of its Halide target, with which it was tuned."""
         return self.record.spec.options.devices.target_features
+
+    def filled_in(self, asked: DeviceOptions) -> DeviceOptions:
+        """What is asked of devices, with the run's target and features where none are named."""
+        return replace(
+            asked,
+            target=asked.target or self.target,
+            target_features=asked.target_features or self.target_features,
+        )
 
     def check_target(self, name: str) -> None:
         """Check that it was tuned for a profile.

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.search.models.expectation import Acquisition, Expectation
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
+from halide_autotune.autotune_loop.specification.options import Acquisition
 
 
 def expected(means: list[float], deviations: list[float], best: float = 0.0) -> Expectation:
     return Expectation(np.array(means), np.diag(np.square(deviations)), 0.0, best)
 
 
-@pytest.mark.parametrize("acquisition", Acquisition)
+@pytest.mark.parametrize("acquisition", get_args(Acquisition))
 def test_the_faster_and_the_less_known_comes_first(acquisition: Acquisition) -> None:
     assert expected([2.0, 1.0], [0.1, 0.1]).most_promising(2, acquisition) == [1, 0]
     assert expected([1.0, 1.0], [0.1, 0.5]).most_promising(2, acquisition) == [1, 0]
 
 
-@pytest.mark.parametrize("acquisition", Acquisition)
+@pytest.mark.parametrize("acquisition", get_args(Acquisition))
 def test_what_is_like_a_chosen_one_comes_later(acquisition: Acquisition) -> None:
     alike = np.array([[1.0, 0.99, 0.0], [0.99, 1.0, 0.0], [0.0, 0.0, 1.0]])
     found = Expectation(np.array([0.0, 0.05, 0.3]), alike, 0.01, 0.0)
@@ -27,16 +30,16 @@ def test_what_is_like_a_chosen_one_comes_later(acquisition: Acquisition) -> None
 
 def test_improvement_prefers_a_sure_gain_to_an_unlikely_one_that_the_bound_prefers() -> None:
     found = expected([-0.5, 1.0], [0.01, 2.0], best=0.0)
-    assert found.most_promising(1, Acquisition.BOUND) == [1]
+    assert found.most_promising(1, "bound") == [1]
     sure, unlikely = expected([-0.5], [0.01]), expected([1.0], [1.0])
     assert sure.best == unlikely.best
-    assert expected([-0.5, 1.0], [0.01, 1.0]).most_promising(1, Acquisition.IMPROVEMENT) == [0]
+    assert expected([-0.5, 1.0], [0.01, 1.0]).most_promising(1, "improvement") == [0]
 
 
 def test_improvements_too_small_to_compute_still_have_an_order() -> None:
     found = expected([60.0, 50.0, 40.0], [1.0, 1.0, 1.0])
-    assert found.most_promising(3, Acquisition.IMPROVEMENT) == [2, 1, 0]
-    assert expected([3.0, 2.0], [0.0, 0.0]).most_promising(2, Acquisition.IMPROVEMENT) == [1, 0]
+    assert found.most_promising(3, "improvement") == [2, 1, 0]
+    assert expected([3.0, 2.0], [0.0, 0.0]).most_promising(2, "improvement") == [1, 0]
 
 
 def test_the_improvement_is_what_drawing_from_the_distribution_gives_in_the_mean() -> None:
@@ -45,7 +48,7 @@ def test_the_improvement_is_what_drawing_from_the_distribution_gives_in_the_mean
     # A sure gain of a little less comes after it, of a little more before it.
     for gain, first in ((0.95 * improvement, 0), (1.05 * improvement, 1)):
         found = expected([0.3, -gain], [0.7, 1e-9])
-        assert found.most_promising(1, Acquisition.IMPROVEMENT) == [first]
+        assert found.most_promising(1, "improvement") == [first]
 
 
 def test_nothing_to_choose_from_gives_nothing() -> None:
