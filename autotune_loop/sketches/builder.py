@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from halide_autotune.autotune_loop.schedule.check import make_identifier
 from halide_autotune.autotune_loop.schedule.directives import AlignBounds
 from halide_autotune.autotune_loop.schedule.model import Clone
 from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
+from halide_autotune.autotune_loop.sketches.block import Block, adds_up, blocks_of
 from halide_autotune.autotune_loop.sketches.inlined import (
     LARGE_BYTES,
     TRIVIAL,
@@ -29,12 +29,12 @@ from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, Roles, loo
 from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
 from halide_autotune.targets.pipeline.shape import STEP, FuncShape, ReadShape
 
-# A reduction of fewer steps gains nothing from summing in registers.
-_LONG_REDUCTION = 8
 # A Func is computed so many times at most, once for each of its readers.
 _MOST_COPIES = 3
 # And only if a point is no more than so many operations.
 _CHEAP_COPY = 40
+# So many copies of a loop's body at most, where small blocks are unrolled.
+_COPIES = 16
 # What stays in a cache whoever reads it.
 _TABLE_BYTES = 2**15
 
@@ -242,13 +242,14 @@ class SketchBuilder:
         missing = {variable.identifier for variable in loops_of(structure, site.func, 0)} - set(stage.order)
         is_missing_long = any(roles.extents.get(loop, 1) > 1 for loop in missing)
         nest = Nest(stage, roles, lambda loop: structure.is_constant(site, loop))
-        tasks = self._tasks(shape, roles) if is_root else Tasks(0, 0, (1, 1), 1)
+        tasks = self._tasks(shape, roles) if is_root else Tasks(0, 0, Block(), 1)
         if structure.is_scatter(site):
             return scatter_nest(nest, tasks, reductions=reductions)
         is_scan = bool(reductions) and is_missing_long
         if is_root:
             return root_nest(nest, tasks, channels=self._style.channels, reductions=reductions, is_scan=is_scan)
-        return inner_nest(nest, reductions=reductions, is_scan=is_scan, pairs=pairs)
+        copies = self._names.shape.vector_registers if len(shape.stages) > 1 else _COPIES
+        return inner_nest(nest, reductions=reductions, is_scan=is_scan, pairs=pairs, most_copies=copies)
 
     def _tasks(self, shape: FuncShape, roles: Roles) -> Tasks:
         work = work_of(shape)
@@ -261,27 +262,21 @@ class SketchBuilder:
             rows = 1
         if work < WORTH_TASKS:
             rows = 0
-        block = self._style.block if self._adds_up(shape) else (1, 1)
+        block = self._block(shape, roles)
+        if block is not None and self._style.fusion is Fusion.COLUMNS:
+            return Tasks(0, 0, block, least, are_columns=True)
         if rows and self._style.fusion is Fusion.COLUMNS and roles.vector is not None:
             columns = min(self._style.columns or 0, roles.extents[roles.vector] // least)
             if columns >= 2 * roles.lanes:
-                return Tasks(0, columns, block, least, are_columns=True)
-        return Tasks(rows, self._style.columns or 0, block, least, self._style.pairs)
+                return Tasks(0, columns, Block(), least, are_columns=True)
+        return Tasks(rows, self._style.columns or 0, block or Block(), least, self._style.pairs)
 
-    def _adds_up(self, shape: FuncShape) -> bool:
-        """Whether a Func reads, point by point, a sum that could be kept in registers."""
-        for read in shape.stages[0].reads if shape.stages else ():
-            inner = self._names.funcs.get(read.name)
-            if inner is None or read.places != 1:
-                continue
-            callee = self._names.shapes[inner]
-            if len(callee.stages) == 1:
-                if read.is_of_one_point and self._adds_up(callee):
-                    return True
-            elif read.is_of_one_point and _reduction_steps(callee) >= _LONG_REDUCTION:
-                return True
-        return False
-
-
-def _reduction_steps(shape: FuncShape) -> int:
-    return max(math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction) for stage in shape.stages[1:])
+    def _block(self, shape: FuncShape, roles: Roles) -> Block | None:
+        """What of a sum is kept in registers at once, if the style has it so."""
+        if self._style.block is None or roles.vector is None or not adds_up(self._names, shape):
+            return None
+        loops = [*roles.others[:1], roles.row] if roles.row else [*roles.others[:2]]
+        points, rows = [1, 1, *(roles.extents[loop] for loop in loops)][-2:]
+        vectors = max(1, roles.extents[roles.vector] // roles.lanes)
+        blocks = blocks_of(vectors, points, rows, self._names.shape.vector_registers)
+        return blocks[min(self._style.block, len(blocks) - 1)]

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 from halide_autotune.autotune_loop.draft.edit import reorder, split
 from halide_autotune.autotune_loop.draft.model import LoopKind, StageDraft
+from halide_autotune.autotune_loop.sketches.block import Block
 from halide_autotune.autotune_loop.sketches.roles import Roles
 from halide_autotune.autotune_loop.sketches.style import Channels
 
-# So many copies of a loop's body at most, where small blocks are unrolled.
-_COPIES = 16
 # Where only columns can be done at once, a task has so many vectors of them at most.
 _VECTORS_OF_TASK = 16
 _PAIR = 2
@@ -24,14 +23,14 @@ class Tasks:
     Attributes:
         rows: of one task; 0 runs on one core.
         columns: of a tile within it; 0 is all of the row.
-        block: how many vectors, and points of the next loop, are unrolled.
+        block: what is unrolled.
         tasks: how many there should be at least, where rows cannot be cut.
         are_columns: each tile of columns is a task, with all its rows.
     """
 
     rows: int
     columns: int
-    block: tuple[int, int]
+    block: Block
     tasks: int
     pairs: bool = False
     are_columns: bool = False
@@ -87,9 +86,9 @@ def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Seque
         # Nothing but columns can be done at once: each task has a few vectors of them.
         is_scan = True
         chunks = _cut_chunks(nest, tasks)
-        tasks = replace(tasks, columns=0, block=(1, 1))
+        tasks = replace(tasks, columns=0, block=Block())
     vectors, columns, blocks, tiles = _cut_columns(nest, tasks)
-    for tile in tiles if tasks.are_columns else ():
+    for tile in (tiles or columns) if tasks.are_columns else ():
         nest.mark(tile, LoopKind.PARALLEL)
     inner, left = nest.channels() if channels is Channels.INSIDE else ([], [])
     around = [*filter(nest.has, roles.channels)] if channels is Channels.AROUND_ROWS else []
@@ -98,7 +97,8 @@ def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Seque
     outside = chunks
     if nest.has(roles.row):
         assert roles.row is not None
-        rows, outside = _cut_rows(nest, roles.row, others, tasks, blocks)
+        rows, outside = _cut_rows(nest, roles.row, tasks)
+    _cut_block(nest, tasks.block, others, rows, blocks)
     if is_scan:
         return nest.in_order(vectors, inner, columns, reductions, around, others, rows, tiles, outside, left)
     if blocks:
@@ -117,7 +117,7 @@ def _cut_columns(nest: Nest, tasks: Tasks) -> tuple[list[str], list[str], list[s
         return [], [roles.vector] if roles.vector and nest.has(roles.vector) else [], [], []
     assert roles.vector is not None
     extent, column = roles.extents[roles.vector], roles.vector
-    vectors = tasks.block[0] if extent >= roles.lanes * tasks.block[0] else 1
+    vectors = tasks.block.vectors if extent >= roles.lanes * tasks.block.vectors else 1
     width = roles.lanes * vectors
     columns: list[str] = []
     tiles: list[str] = []
@@ -148,12 +148,12 @@ def _cut_chunks(nest: Nest, tasks: Tasks) -> list[str]:
     return [outer]
 
 
-def _cut_rows(nest: Nest, row: str, others: list[str], tasks: Tasks, blocks: list[str]) -> tuple[list[str], list[str]]:
-    """The loops of rows within a task, and of tasks; `others` and `blocks` get what a block is made of."""
+def _cut_rows(nest: Nest, row: str, tasks: Tasks) -> tuple[list[str], list[str]]:
+    """The loops of rows within a task, and of tasks."""
     extent = nest.roles.extents[row]
     inside, outside = [row], []
-    in_rows = not (others and nest.roles.extents[others[0]] >= tasks.block[1])
-    count = tasks.rows - tasks.rows % tasks.block[1] if in_rows and tasks.rows > tasks.block[1] else tasks.rows
+    block = tasks.block.rows
+    count = max(block, tasks.rows - tasks.rows % block)
     if tasks.rows and extent >= 2 * count:
         inner, outer = nest.cut(row, count)
         nest.mark(outer, LoopKind.PARALLEL)
@@ -161,20 +161,24 @@ def _cut_rows(nest: Nest, row: str, others: list[str], tasks: Tasks, blocks: lis
         extent = tasks.rows
     if tasks.pairs and count % 2 == 0 and extent >= 2 * _PAIR:
         inside = [*nest.cut(inside[0], _PAIR)]
-    points = tasks.block[1]
-    if points > 1:
-        loops = inside if in_rows else others
-        if not in_rows or extent >= points:
-            block, rest = nest.cut(loops[0], points, LoopKind.UNROLLED)
-            blocks.append(block)
-            loops[0] = rest
     return inside, outside
 
 
-def inner_nest(nest: Nest, *, reductions: Sequence[str], is_scan: bool, pairs: Sequence[str] = ()) -> StageDraft:
-    """The loops of a stage inside others: vectors, unrolled blocks, then the rest."""
+def _cut_block(nest: Nest, block: Block, others: list[str], rows: list[str], blocks: list[str]) -> None:
+    """Unroll a block's points and rows: `blocks` gets their loops, and `others` and `rows` what is left of theirs."""
+    places = [(others, 0), (rows, 0) if rows else (others, 1)]
+    for (loops, place), count in zip(places, (block.points, block.rows), strict=True):
+        if count > 1 and place < len(loops):
+            inner, loops[place] = nest.cut(loops[place], count, LoopKind.UNROLLED)
+            blocks.append(inner)
+
+
+def inner_nest(
+    nest: Nest, *, reductions: Sequence[str], is_scan: bool, pairs: Sequence[str] = (), most_copies: int
+) -> StageDraft:
+    """The loops of a stage inside others: vectors, unrolled blocks of at most so many copies, then the rest."""
     roles = nest.roles
-    vectors, columns, _, _ = _cut_columns(nest, Tasks(0, 0, (1, 1), 1))
+    vectors, columns, _, _ = _cut_columns(nest, Tasks(0, 0, Block(), 1))
     inner, left = nest.channels()
     copies = 1
     for loop in inner:
@@ -188,9 +192,9 @@ def inner_nest(nest: Nest, *, reductions: Sequence[str], is_scan: bool, pairs: S
         rest[rest.index(loop)] = outer
         roles.extents[outer] = max(1, roles.extents[loop] // _PAIR)
     counts.update({loop: roles.extents[loop] for loop in rest})
-    is_block = _product(counts.values()) <= _COPIES
+    is_block = _product(counts.values()) <= most_copies
     for loop, count in counts.items():
-        if is_block and count > 1 and copies * count <= _COPIES:
+        if is_block and count > 1 and copies * count <= most_copies:
             copies *= count
             nest.mark(loop, LoopKind.UNROLLED)
             blocks.append(loop)
@@ -208,7 +212,7 @@ def scatter_nest(nest: Nest, tasks: Tasks, *, reductions: Sequence[str]) -> Stag
     outside: list[str] = []
     if nest.has(roles.row):
         assert roles.row is not None
-        rows, outside = _cut_rows(nest, roles.row, rest, Tasks(tasks.rows, 0, (1, 1), 1), [])
+        rows, outside = _cut_rows(nest, roles.row, Tasks(tasks.rows, 0, Block(), 1))
     return nest.in_order(inner, reductions, rest, rows, outside, left)
 
 

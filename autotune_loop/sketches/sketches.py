@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.repair import repair
+from halide_autotune.autotune_loop.sketches.block import is_mostly_sums
 from halide_autotune.autotune_loop.sketches.builder import SketchBuilder
 from halide_autotune.autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, is_scan
 from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
@@ -30,12 +31,20 @@ def sketches(names: PipelineNames, cores: int) -> Iterator[Sketch]:
     for name, style in _styles().items():
         if len(found) == _MOST:
             break
-        if (style.pairs and not _has_halves(names)) or (style.fusion is Fusion.COLUMNS and not _has_large_scan(names)):
+        if not _applies(style, names):
             continue
         draft = repair(SketchBuilder(names, cores, style).draft(), names)
         if all(draft != other.draft for other in found):
             found.append(Sketch(name, draft))
             yield found[-1]
+
+
+def _applies(style: Style, names: PipelineNames) -> bool:
+    if style.block is not None:
+        return is_mostly_sums(names)
+    if style.pairs:
+        return _has_halves(names)
+    return style.fusion is not Fusion.COLUMNS or _has_large_scan(names)
 
 
 def _has_halves(names: PipelineNames) -> bool:
@@ -62,9 +71,15 @@ def _styles() -> dict[str, Style]:
     columns = Style(Fusion.COLUMNS, columns=64, redundancy=2.0, channels=Channels.OUTSIDE)
     root = Style(Fusion.ROOT)
     return {
+        "rows-block-0": replace(rows, block=0),
+        "columns-block-0": replace(columns, block=0),
         "rows": rows,
+        "rows-block-1": replace(rows, block=1),
+        "columns-block-1": replace(columns, block=1),
         "columns-64": columns,
         "rows-clones": replace(rows, clones=True),
+        "rows-block-2": replace(rows, block=2),
+        "columns-block-2": replace(columns, block=2),
         "tiles-32x16": replace(tiles, rows=16, columns=32),
         "rows-parts": replace(rows, parts=2),
         "rows-pairs-per-vector": replace(pairs, per_vector=True),
@@ -73,7 +88,6 @@ def _styles() -> dict[str, Style]:
         "rows-pairs": pairs,
         "columns-256": replace(columns, columns=256),
         "rows-per-vector": replace(rows, per_vector=True),
-        "rows-blocks-3x4": replace(rows, block=(3, 4)),
         "rows-lavish": replace(rows, budget=160),
         "rows-channels-around": replace(rows, channels=Channels.AROUND_ROWS),
         "rows-long": replace(rows, rows=None),
@@ -83,9 +97,8 @@ def _styles() -> dict[str, Style]:
         "tiles-of-rows": replace(rows, columns=256, rows=64),
         "strips-8-channels-outside": replace(strips, channels=Channels.OUTSIDE),
         "tiles-256x32": replace(tiles, rows=32, columns=256),
-        "rows-blocks-4x3": replace(rows, block=(4, 3)),
-        "rows-blocks-2x6": replace(rows, block=(2, 6)),
-        "rows-8-blocks-3x4": replace(rows, rows=8, block=(3, 4)),
+        "rows-block-3": replace(rows, block=3),
+        "rows-8-block-0": replace(rows, rows=8, block=0),
         "strips-8": strips,
         "rows-24": replace(rows, budget=24),
         "tiles-128x64": replace(tiles, rows=64, columns=128),

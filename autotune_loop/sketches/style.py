@@ -35,7 +35,7 @@ class Style:
         budget: the operations that may be repeated for one point before a Func gets storage.
         redundancy: how often a Func's points may be computed, at most, so that it need not be computed at the root.
         is_wide: vectors are filled with the narrowest type, else with the widest.
-        block: how many vectors, and points of the next loop, a reduction sums in registers.
+        block: which of the blocks that registers hold is summed at once, in the order of promise; None sums none.
         pairs: rows come in twos, where a Func differs from one to the next, as those of an enlarged picture do.
         per_vector: what several channels need is computed once for each vector, else that is left to the compiler.
         parts: how many parts for each core a long reduction is taken apart into; None leaves it whole.
@@ -49,7 +49,7 @@ class Style:
     redundancy: float = 1.5
     channels: Channels = Channels.INSIDE
     is_wide: bool = False
-    block: tuple[int, int] = (1, 1)
+    block: int | None = None
     pairs: bool = False
     clones: bool = False
     parts: int | None = None

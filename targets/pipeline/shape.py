@@ -147,6 +147,7 @@ class PipelineShape:
 
     Attributes:
         vector_bytes: of the target's vectors.
+        vector_registers: how many of them a core has.
         funcs: producers first; `Pipeline::get_func` counts in this order.
         has_float_vectors: the target can compute with vectors of floats.
     """
@@ -154,6 +155,7 @@ class PipelineShape:
     vector_bytes: int
     funcs: tuple[FuncShape, ...]
     has_float_vectors: bool = True
+    vector_registers: int = 16
 
     @cached_property
     def by_name(self) -> Mapping[str, FuncShape]:

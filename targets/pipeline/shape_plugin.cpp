@@ -387,7 +387,10 @@ std::string json_of_pipeline(const Halide::Pipeline &pipeline, const Halide::Tar
         const bool is_output = outputs.count(name) > 0, is_extern = externs.count(name) > 0;
         return "\n" + json_of_func(required.functions().at(name), regions[name], is_output, is_extern, values);
     };
+    const bool has_few = (target.arch == Halide::Target::X86 && !target.has_feature(Halide::Target::AVX512)) ||
+                         (target.arch == Halide::Target::ARM && target.bits == 32) || target.arch == Halide::Target::WebAssembly;
     return object({{"vector_bytes", std::to_string(target.natural_vector_size(Halide::UInt(8)))},
+                   {"vector_registers", has_few ? "16" : "32"},
                    {"funcs", list_of(required.order(), func)}}) + "\n";
 }
 

@@ -143,12 +143,22 @@ def test_what_several_channels_need_is_computed_once_for_each_vector(named: Name
 
 
 def test_a_product_is_summed_in_registers(named: Named) -> None:
-    total = by_name(named("product"))["rows-blocks-3x4"].funcs["total"]
+    found = by_name(named("product"))
+    total = found["rows-block-0"].funcs["total"]
     assert total.compute is not None
     assert total.compute.func == "output"
     vector, *others = total.stages[1].order
     assert total.stages[1].kinds[vector] is LoopKind.VECTORIZED
     assert [total.stages[1].kinds.get(loop) for loop in others[:2]] == [LoopKind.UNROLLED] * 2
+    assert found["rows-block-0"] != found["rows-block-1"], "several blocks are worth a try"
+    assert not any("block" in name for name in by_name(named("statistics"))), "whose sums no point reads"
+
+
+def test_columns_of_a_product_are_tasks(named: Named) -> None:
+    """What is read along the columns, a layer's weights, is then read once by one core."""
+    stage = by_name(named("product"))["columns-block-0"].funcs["output"].stages[0]
+    assert stage.kinds[stage.order[-1]] is LoopKind.PARALLEL
+    assert "x" in stage.root_of(stage.order[-1])
 
 
 def test_a_scan_is_taken_in_strips_of_its_reader(named: Named) -> None:
