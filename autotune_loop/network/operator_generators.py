@@ -14,6 +14,7 @@ from halide_autotune.autotune_loop.network.int8.int8_generators import (
 )
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
 from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind, Shape
+from halide_autotune.autotune_loop.network.packed_floats import block_of
 from halide_autotune.autotune_loop.network.tasks import NetworkTask
 
 # The generators of operators in 32-bit floats, by what they compute; the names are registered there.
@@ -117,6 +118,8 @@ def _parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
         known.update(rows=rows, columns=columns)
     if task.kind in (OperatorKind.CONVOLUTION, OperatorKind.DENSE):
         known["channels_out"] = task.output_shape[-1]
+    if task.kind is OperatorKind.CONVOLUTION:
+        known["block"] = block_of(task.output_shape[-1])
     if task.kind in REDUCTIONS:
         known.update(adds=len(task.input_shapes) == 2, activation=task.activation.value)
     if task.kind in _OPERATIONS:

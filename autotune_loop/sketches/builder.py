@@ -24,7 +24,7 @@ from halide_autotune.autotune_loop.sketches.inlined import (
     weights,
 )
 from halide_autotune.autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
-from halide_autotune.autotune_loop.sketches.places import place_of
+from halide_autotune.autotune_loop.sketches.places import packed_at, place_of
 from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
 from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
 from halide_autotune.targets.pipeline.shape import STEP, FuncShape, ReadShape
@@ -84,6 +84,9 @@ class SketchBuilder:
                 elif {*readers} == {reader}:
                     is_inlined = False
         if is_inlined:
+            packed = packed_at(structure, name) if self._style.packs and is_trivial(self._names, name) else None
+            if packed is not None:
+                self._schedule(name, packed, None)
             return
         if self._take_apart(structure, name):
             return
@@ -264,7 +267,7 @@ class SketchBuilder:
             rows = 0
         block = self._block(shape, roles)
         if block is not None and self._style.fusion is Fusion.COLUMNS:
-            return Tasks(0, 0, block, least, are_columns=True)
+            return Tasks(0, self._style.columns or 0, block, least, are_columns=True)
         if rows and self._style.fusion is Fusion.COLUMNS and roles.vector is not None:
             columns = min(self._style.columns or 0, roles.extents[roles.vector] // least)
             if columns >= 2 * roles.lanes:

@@ -101,6 +101,9 @@ def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Seque
     _cut_block(nest, tasks.block, others, rows, blocks)
     if is_scan:
         return nest.in_order(vectors, inner, columns, reductions, around, others, rows, tiles, outside, left)
+    if blocks and tasks.are_columns and tiles:
+        # The vectors of a task stay in the second cache, what goes with a block's rows in the first.
+        return nest.in_order(vectors, inner, blocks, reductions, columns, around, others, rows, tiles, outside, left)
     if blocks:
         # What a block needs of one operand then serves all rows of the task.
         return nest.in_order(vectors, inner, blocks, reductions, around, others, rows, columns, tiles, outside, left)

@@ -19,6 +19,8 @@ from halide_autotune.targets.pipeline.shape import StageShape
 _ONCE = 1.05
 # What a core's second cache holds.
 _CACHE_BYTES = 2**19
+# Of fewer rows of memory no copy is worth its while.
+_MANY_ROWS = 64
 # A row of fewer vectors is not worth a loop of its own.
 _VECTORS = 4
 
@@ -53,6 +55,19 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
         return ROOT, None
     # Further in, all that is computed twice is so for each of its readers' tiles, and what it reads again.
     return (allowed[0] if style.fusion is Fusion.ROWS else min(allowed, key=repeated.__getitem__)), None
+
+
+def packed_at(structure: DraftStructure, name: str) -> LoopLevel | None:
+    """The loop of tasks, if each of them reads short pieces of many rows of memory for its sums, many times over."""
+    levels = _within_tasks(structure, name)
+    readers = [structure.shape(site.func) for site in structure.users[name]]
+    if not levels or any(reader is None or len(reader.stages) == 1 for reader in readers):
+        return None
+    needed, whole = structure.region_at(name, levels[-1]), structure.region_at(name, ROOT)
+    shape = structure.shape(name)
+    assert shape is not None
+    is_scattered = needed[0] < whole[0] and math.prod(needed[1:]) >= _MANY_ROWS
+    return levels[-1] if is_scattered and math.prod(needed) * shape.value_bytes <= _CACHE_BYTES else None
 
 
 def _within_tasks(structure: DraftStructure, name: str) -> Sequence[LoopLevel]:

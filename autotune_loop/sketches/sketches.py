@@ -68,15 +68,16 @@ def _styles() -> dict[str, Style]:
     pairs = replace(rows, pairs=True, is_wide=True, budget=24)
     strips = Style(Fusion.STRIPS, rows=8, redundancy=2.0)
     tiles = replace(strips, redundancy=2.5)
-    columns = Style(Fusion.COLUMNS, columns=64, redundancy=2.0, channels=Channels.OUTSIDE)
+    columns = Style(Fusion.COLUMNS, redundancy=2.0, channels=Channels.OUTSIDE)
     root = Style(Fusion.ROOT)
     return {
         "rows-block-0": replace(rows, block=0),
         "columns-block-0": replace(columns, block=0),
+        "columns-64-block-0-packed": replace(columns, columns=64, block=0, packs=True),
         "rows": rows,
         "rows-block-1": replace(rows, block=1),
         "columns-block-1": replace(columns, block=1),
-        "columns-64": columns,
+        "columns-64": replace(columns, columns=64),
         "rows-clones": replace(rows, clones=True),
         "rows-block-2": replace(rows, block=2),
         "columns-block-2": replace(columns, block=2),
@@ -97,6 +98,8 @@ def _styles() -> dict[str, Style]:
         "tiles-of-rows": replace(rows, columns=256, rows=64),
         "strips-8-channels-outside": replace(strips, channels=Channels.OUTSIDE),
         "tiles-256x32": replace(tiles, rows=32, columns=256),
+        "columns-block-0-packed": replace(columns, block=0, packs=True),
+        "columns-64-block-1-packed": replace(columns, columns=64, block=1, packs=True),
         "rows-block-3": replace(rows, block=3),
         "rows-8-block-0": replace(rows, rows=8, block=0),
         "strips-8": strips,

@@ -18,6 +18,7 @@ from halide_autotune.autotune_loop.network.operators import (
     Shape,
     Tensor,
 )
+from halide_autotune.autotune_loop.network.packed_floats import in_blocks
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, task_key
 
 if TYPE_CHECKING:
@@ -102,14 +103,14 @@ def network_steps(network: Network, tasks: Sequence[NetworkTask], weights: Seque
 
     Args:
         tasks: those that have kernels.
-        weights: of each operator, as its generator takes them.
+        weights: of each operator; those of convolutions of floats are put into blocks here.
     """
     memory, packed = plan_memory(network), _Weights()
     numbers = {task.key: number for number, task in enumerate(tasks)}
     steps = []
     for operator, own in zip(network.operators, weights, strict=True):
         if operator.kind is not OperatorKind.RESHAPE:
-            further = [packed.add(each) for each in own]
+            further = [packed.add(each) for each in in_blocks(operator, own)]
             steps.append(_step(operator, memory.places, further, numbers.get(task_key(operator))))
     for tensor, index in memory.copies:
         flat = (math.prod(tensor.shape), 1)
