@@ -82,6 +82,15 @@ class WeightsRegistry:
             raise WeightsError(f"There are no weights named {name!r}.", next_step=f"There are: {known}.")
         return self._read(paths[name])
 
+    def shipped(self, name: str) -> RegisteredWeights | None:
+        """The entry of a name that came with the SDK, also where the user has one of that name.
+
+        Raises:
+            WeightsError: it is damaged.
+        """
+        path = self._shipped / f"{name}.weights"
+        return self._read(path) if path.is_file() else None
+
     def _paths(self) -> dict[str, Path]:
         folders = (self._shipped, self.folder)
         found = {path.stem: path for folder in folders for path in folder.glob("*.weights")}

@@ -16,7 +16,8 @@ class Scores:
     """How schedules of programs that nothing was learnt from are ordered, before the training and after it.
 
     Attributes:
-        before, after: by Halide's weights, and by the trained ones.
+        before, after: by the weights that it began with, the SDK's for the profile or else Halide's, and by the
+            trained ones.
         nests_before, nests_after: by loop nests alone, with what comes with the SDK and with what was learnt: the share
             of pairs in order, and the best of the first 8 over the best of all.
     """

@@ -49,8 +49,8 @@ def train_weights(
     again with the new weights, until the budget is over. A training goes on where it was left.
 
     A fifth of the programs judge the result, and nothing is learnt from them. Weights that order their schedules better
-    than Halide's are kept under the profile's name, and searches for it start from them; so is what is learnt of loop
-    nests, if it orders more than what comes with the SDK.
+    than the SDK's for the profile, or Halide's where it has none, are kept under the profile's name, and searches for
+    it start from them; so is what is learnt of loop nests, if it orders more than what comes with the SDK.
 
     Args:
         options: by their keywords, such as `target`, `device` and `programs`; docs/cost-model.md lists them. What is

@@ -54,7 +54,7 @@ _MOST_FAILURES = 3
 _SAMPLED = (TechniqueName.SAMPLING.value, TechniqueName.SKETCHES.value)
 _JUDGED = "scores are of programs that were never trained on"
 _TRAINED = f"random programs (sdk weights train); {_JUDGED}"
-_HALIDES = f"Halide's own: what was trained on random programs (sdk weights train) orders no more; {_JUDGED}"
+_SAME = f"the earlier ones: what was trained on random programs (sdk weights train) orders no more; {_JUDGED}"
 
 
 def options_of_runs(options: TrainingOptions) -> RunOptions:
@@ -79,7 +79,9 @@ class TrainingSession:
     deadline: Deadline
 
     def __post_init__(self) -> None:
-        self._start = find_weights(BASELINE_WEIGHTS, self.settings).weights
+        shipped = open_registry(self.settings).shipped(self.training.record.profile)
+        baseline = find_weights(BASELINE_WEIGHTS, self.settings).weights
+        self._start = baseline if shipped is None else read_weights(shipped.path)
         self._recorded: dict[Path, list[RecordedProgram]] = {}
 
     def run(self) -> TrainedWeights:
@@ -163,7 +165,7 @@ class TrainingSession:
             said = "There are too few schedules to learn from, or to judge by, so far."
         else:
             said = f"Of programs that were never trained on, {after.accuracy_text} are in order"
-            said += f" (Halide's weights: {before.accuracy_text.partition(' of ')[0]})."
+            said += f" (earlier weights: {before.accuracy_text.partition(' of ')[0]})."
         self.tell(f"Iteration {iteration + 1}: {_schedules(programs)}. {said}")
 
     def _lower(self, iteration: int) -> None:
@@ -217,7 +219,7 @@ class TrainingSession:
         with self._tensorflow():
             scores = score(self._start, trained, read_prior(), prior, programs, self._cores)
         better = are_better(scores.after, scores.before)
-        # Where they are no better, Halide's stay.
+        # Where they are no better, the earlier ones stay.
         file = self.training.path / f"{self.training.record.profile}.weights"
         write_weights(trained if better else self._start, file)
         lineage = self._lineage(scores, programs, better=better)
@@ -257,7 +259,7 @@ class TrainingSession:
                 best_in_top_8=ranking.best_in_top_8,
             ),
             created=datetime.now(UTC).date().isoformat(),
-            note=_TRAINED if better else _HALIDES,
+            note=_TRAINED if better else _SAME,
         )
 
     def _kept(self, found: TrainedWeights, lineage: Lineage) -> str:

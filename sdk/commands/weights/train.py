@@ -49,8 +49,9 @@ def train(
 ) -> None:
     """Learn weights for a target from random programs: draw some, time their schedules, train, and again.
 
-    A fifth of the programs judge the result. Weights that order these better than Halide's are kept under the profile's
-    name, and later searches for it start from them. Give the command again to go on.
+    A fifth of the programs judge the result. Weights that order these better than the SDK's (Halide's, where it has
+    none for the profile) are kept under the profile's name, and later searches for it start from them. Give the command
+    again to go on.
 
     Example: sdk weights train --target arm64 --device pi5 --budget 3h
     """
@@ -126,7 +127,7 @@ def _print(result: TrainedWeights) -> None:
     console.print(f"Learnt from {learnt} in {count_text(result.iterations, 'iteration')}; judged by {judged}.")
     numbers = ("pairs in order", "best in first 8")
     table = plain_table("", *numbers, numbers=numbers)
-    table.add_row("Halide's weights", *_shares(scores.before))
+    table.add_row("earlier weights", *_shares(scores.before))
     table.add_row("trained weights", *_shares(scores.after))
     for title, found in (("loop nests, the SDK's", scores.nests_before), ("loop nests, learnt", scores.nests_after)):
         if found is not None:
@@ -140,10 +141,10 @@ def _kept_text(result: TrainedWeights) -> str:
     if result.are_better:
         return f"They are kept as {result.kept_as}: searches for it start from them." if result.kept_as else ""
     known = result.scores.after.pairwise_accuracy is not None
-    why = "They are no better than Halide's" if known else "There is too little to judge them by"
+    why = "They are no better than the earlier weights" if known else "There is too little to judge them by"
     if result.kept_as:
-        return f"{why}, so Halide's stay. What was learnt of loop nests is kept as {result.kept_as}."
-    return f"{why}, so Halide's stay. Give the command again to learn from more."
+        return f"{why}, so those stay. What was learnt of loop nests is kept as {result.kept_as}."
+    return f"{why}, so those stay. Give the command again to learn from more."
 
 
 def _shares(scores: RankingScores) -> tuple[str, str]:

@@ -37,6 +37,9 @@ def test_a_users_entry_hides_a_shipped_one(weights: Weights, tmp_path: Path) -> 
     assert (found.sha256, found.lineage.training.samples, found.is_shipped) == (weights_sha256(own), 5, False)
     sound, damaged = registry.entries()
     assert [entry.name for entry in sound] == ["x86-64"] and damaged == []
+    beneath = registry.shipped("x86-64")
+    assert beneath is not None and (beneath.sha256, beneath.is_shipped) == (weights_sha256(weights), True)
+    assert registry.shipped("arm64") is None
 
 
 def test_a_damaged_entry_is_told_and_hides_nothing_else(weights: Weights, tmp_path: Path) -> None:
