@@ -47,6 +47,11 @@ def test_every_parameter_is_one_that_the_generator_has(keras: Any) -> None:
         for parameters in each.parameters:
             names = {text.partition("=")[0] for text in parameters}
             assert names <= declared(each), each.name
+    (state,) = [each for each in generators if each.name == "lstm_state"]
+    assert {parameters: task.title for parameters, task in zip(state.parameters, state.tasks, strict=True)} == {
+        ("units=3", "is_hidden=true"): "lstm_state of 12 and 3 to 3, hidden",
+        ("units=3", "is_hidden=false"): "lstm_state of 12 and 3 to 3, carry",
+    }
     (elementwise,) = [each for each in generators if each.name == "elementwise"]
     told = {text for parameters in elementwise.parameters for text in parameters}
     assert {"operation=add", "operation=multiply", "operation=scale", "spreads=true", "spreads=false"} <= told
