@@ -82,8 +82,8 @@ def test_a_run_that_is_kept_is_not_tuned_again(monkeypatch: pytest.MonkeyPatch, 
         assert run == tmp_path / "mobilenet" and run.is_dir()
         return benched({"default": 8.0, "tuned": 2.0, "TensorFlow": 3.0})
 
-    monkeypatch.setattr(networks.sdk, "tune_network", tune)
-    monkeypatch.setattr(networks.sdk, "bench_network", bench)
+    monkeypatch.setattr(sdk, "tune_network", tune)
+    monkeypatch.setattr(sdk, "bench_network", bench)
     for _ in range(2):
         assert networks.main(["mobilenet", "--runs", str(tmp_path)]) == 0
     assert tuned == ["MobileNet"]
