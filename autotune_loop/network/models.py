@@ -85,7 +85,26 @@ def load_model(text: str) -> Any:
             next_step="Give a .keras or .tflite file, or an application of Keras such as MobileNetV2.",
         )
     model = _model(text)
-    return model if text.endswith(".keras") else _with_random_weights(model)
+    return model if text.endswith(".keras") else with_random_weights(model)
+
+
+def with_random_weights(model: Any) -> Any:
+    """Give a model weights that depend on nothing but their shapes, and keep what it computes within bounds."""
+    import numpy
+
+    source = numpy.random.default_rng(_SEED)
+    for layer in model.layers:
+        for variable in layer.weights:
+            shape, what = tuple(variable.shape), str(variable.path).rpartition("/")[2]
+            if what in ("kernel", "recurrent_kernel"):
+                # He et al., Delving Deep into Rectifiers (2015), eq. 10; a depthwise one sums over its window alone.
+                summed = math.prod(shape[:2] if hasattr(layer, "depth_multiplier") else shape[:-1])
+                variable.assign(source.normal(0.0, math.sqrt(2.0 / summed), shape))
+            elif what in ("gamma", "moving_variance"):
+                variable.assign(source.uniform(0.5, 1.5, shape))
+            elif what in ("beta", "moving_mean", "bias"):
+                variable.assign(source.normal(0.0, 0.1, shape))
+    return model
 
 
 def _model(text: str) -> Any:
@@ -98,25 +117,6 @@ def _model(text: str) -> Any:
             f"{', '.join(_SETS)}.",
         )
     return _application(text)
-
-
-def _with_random_weights(model: Any) -> Any:
-    """Give a model weights that depend on nothing but their shapes, and keep what it computes within bounds."""
-    import numpy
-
-    source = numpy.random.default_rng(_SEED)
-    for layer in model.layers:
-        for variable in layer.weights:
-            shape, what = tuple(variable.shape), str(variable.path).rpartition("/")[2]
-            if what == "kernel":
-                # He et al., Delving Deep into Rectifiers (2015), eq. 10; a depthwise one sums over its window alone.
-                summed = math.prod(shape[:2] if hasattr(layer, "depth_multiplier") else shape[:-1])
-                variable.assign(source.normal(0.0, math.sqrt(2.0 / summed), shape))
-            elif what in ("gamma", "moving_variance"):
-                variable.assign(source.uniform(0.5, 1.5, shape))
-            elif what in ("beta", "moving_mean", "bias"):
-                variable.assign(source.normal(0.0, 0.1, shape))
-    return model
 
 
 def _load(path: Path) -> Any:

@@ -34,7 +34,9 @@ _OF_PICTURES = (
 )
 # They take what has any shape for a picture.
 _OF_ALL = (OperatorKind.SOFTMAX, *_OPERATIONS)
-_TRUTHS = ("has_bias", "is_max")
+# They take vectors.
+_OF_VECTORS = (OperatorKind.DENSE, OperatorKind.LSTM_STATE)
+_TRUTHS = ("has_bias", "is_max", "is_hidden")
 _LAYOUT = PackedLayout()
 
 
@@ -102,19 +104,20 @@ def _generator(task: NetworkTask) -> str | None:
     if task.kind in _OPERATIONS:
         return "elementwise"
     dimensions = len(task.input_shapes[0])
-    is_generated = task.kind in _OF_ALL or (dimensions == 3 and task.kind in _OF_PICTURES)
-    return task.kind.value if is_generated or (task.kind is OperatorKind.DENSE and dimensions == 1) else None
+    of_its_shape = _OF_PICTURES if dimensions == 3 else _OF_VECTORS if dimensions == 1 else ()
+    return task.kind.value if task.kind in (*_OF_ALL, *of_its_shape) else None
 
 
 def _parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
     if task.element is ElementType.INT8:
         return int8_parameters(task, layout)
     shape, settings = task.input_shapes[0], dict(task.settings)
-    known: dict[str, object] = {"channels_in": shape[-1]}
+    is_state = task.kind is OperatorKind.LSTM_STATE
+    known: dict[str, object] = {"units": task.output_shape[-1]} if is_state else {"channels_in": shape[-1]}
     rows, columns, _ = as_picture(shape)
     if task.kind is OperatorKind.SOFTMAX:
         known["pixels"] = rows * columns
-    elif task.kind is not OperatorKind.DENSE:
+    elif task.kind not in _OF_VECTORS:
         known.update(rows=rows, columns=columns)
     if task.kind in (OperatorKind.CONVOLUTION, OperatorKind.DENSE):
         known["channels_out"] = task.output_shape[-1]

@@ -25,6 +25,8 @@ class OperatorKind(StrEnum):
     SOFTMAX = "softmax"
     CONCATENATE = "concatenate"
     PAD = "pad"
+    # The hidden state or the carry of a long short-term memory, from its gates and the carry before.
+    LSTM_STATE = "lstm_state"
     # The same numbers in the same order.
     RESHAPE = "reshape"
     # From floats to bytes, from bytes to floats, and from bytes to bytes of another scale.

@@ -30,6 +30,14 @@ _ACTIVATIONS: Mapping[str, Activation] = {
     "silu": Activation.SILU,
     "swish": Activation.SILU,
 }
+# What a model can have instead of a layer that has no operator.
+_INSTEAD = {
+    **dict.fromkeys(
+        ("LSTM", "RNN"),
+        " over a sequence; make the model that of one step, with an LSTMCell whose states are inputs and outputs",
+    ),
+    "Embedding": "; let the model take the embedded vector as its input",
+}
 # Only for training: what comes in goes out.
 _PASSES = ("Dropout", "SpatialDropout2D", "GaussianNoise", "GaussianDropout", "ActivityRegularization", "Identity")
 
@@ -90,9 +98,9 @@ def _read(model: Any, reading: _Reading) -> None:
             if id(node) not in calls:
                 continue
             inputs = tuple(_tensor(reading, each) for each in node.arguments.keras_tensors)
-            output = _tensor(reading, node.outputs[0])
+            outputs = tuple(_tensor(reading, each) for each in node.outputs)
             try:
-                reading.operators += _operators(layer, inputs, output)
+                reading.operators += _operators(layer, inputs, outputs)
             except _Unsupported as error:
                 reading.unsupported.append(UnsupportedLayer(str(layer.name), str(error)))
 
@@ -104,15 +112,17 @@ def _tensor(reading: _Reading, of_keras: Any) -> Tensor:
     return reading.tensors[id(of_keras)]
 
 
-def _operators(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> list[Operator]:
+def _operators(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> list[Operator]:
     """A layer as operators: one, or one and what follows of it that no operator does in place."""
-    kind, place = type(layer).__name__, str(layer.name)
-    if any(0 in tensor.shape for tensor in (*inputs, output)):
+    kind, place, output = type(layer).__name__, str(layer.name), outputs[0]
+    if kind not in (*_LAYERS, *_PASSES, "LSTMCell"):
+        raise _Unsupported(f"there is no operator for {kind}{_INSTEAD.get(kind, '')}")
+    if any(0 in tensor.shape for tensor in (*inputs, *outputs)):
         raise _Unsupported(f"{kind} with a shape that is only known when it runs")
+    if kind == "LSTMCell":
+        return _lstm_cell(layer, inputs, outputs)
     if kind in _PASSES:
         return [Operator(OperatorKind.RESHAPE, (place,), inputs, output)]
-    if kind not in _LAYERS:
-        raise _Unsupported(f"there is no operator for {kind}")
     found, settings = _LAYERS[kind](layer, inputs, output)
     activation = _activation_of(layer, kind)
     if found in (OperatorKind.ADD, OperatorKind.MULTIPLY):
@@ -124,6 +134,27 @@ def _operators(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> list[O
         softmax = Operator(OperatorKind.SOFTMAX, (place,), (between,), output)
         return [replace(operator, output=between), softmax]
     return [replace(operator, activation=activation)]
+
+
+def _lstm_cell(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> list[Operator]:
+    """One product of all weights with the input beside the hidden state makes the gates; of these comes each state."""
+    if len(inputs) != 3:
+        raise _Unsupported(f"LSTMCell of {len(inputs)} tensors; give it its input and its two states")
+    activations = [str(getattr(each, "__name__", each)) for each in (layer.activation, layer.recurrent_activation)]
+    if activations != ["tanh", "sigmoid"]:
+        raise _Unsupported(f"LSTMCell with the activations {' and '.join(activations)}; leave it tanh and sigmoid")
+    (source, hidden, carry), places = inputs, (str(layer.name),)
+    made, next_hidden, next_carry = outputs
+    taken = Tensor(f"{made.name}_taken", (source.shape[0] + hidden.shape[0],))
+    gates = Tensor(f"{made.name}_gates", (4 * hidden.shape[0],))
+    return [
+        Operator(OperatorKind.CONCATENATE, places, (source, hidden), taken),
+        Operator(OperatorKind.DENSE, places, (taken,), gates, {"has_bias": int(layer.use_bias)}),
+        Operator(OperatorKind.LSTM_STATE, places, (gates, carry), made, {"is_hidden": 1}),
+        # What it gives is its first state, too.
+        Operator(OperatorKind.RESHAPE, places, (made,), next_hidden),
+        Operator(OperatorKind.LSTM_STATE, places, (gates, carry), next_carry, {"is_hidden": 0}),
+    ]
 
 
 def _activation_of(layer: Any, kind: str) -> Activation | None:

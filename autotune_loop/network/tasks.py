@@ -61,6 +61,8 @@ class NetworkTask:
         taken, added = (shapes[:1], shapes[1:]) if self.kind in REDUCTIONS else (shapes, [])
         after = [f"plus {shape}" for shape in added]
         after += [] if self.activation is Activation.NONE else [self.activation.value]
+        if "is_hidden" in known:
+            after.append("hidden" if known["is_hidden"] else "carry")
         of = f"{' and '.join(taken)} to {'x'.join(map(str, self.output_shape))}"
         of_bytes = "int8 " if self.element is ElementType.INT8 else ""
         return ", ".join([f"{of_bytes}{self.kind.value}{kernel}{stride} of {of}", *after])

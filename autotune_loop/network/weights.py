@@ -23,8 +23,8 @@ def operator_weights(model: Any, network: Network) -> list[tuple[Array, ...]]:
     """The weights of each operator in 32-bit floats, in the order in which its generator takes them.
 
     Convolutions and dense layers have their weights with the channels out innermost (rows, columns, channels in,
-    channels out), and a bias if their settings say so; a scale has factors and offsets of each channel; others have
-    none.
+    channels out), and a bias if their settings say so; the gates of a cell with a memory have the weights of its state
+    after those of its input. A scale has factors and offsets of each channel; others have none.
 
     Args:
         model: the `keras.Model` that the network was read from.
@@ -43,7 +43,8 @@ def _weights(layers: Sequence[Any], operator: Operator) -> tuple[Array, ...]:
     weights: Array | None = None
     for layer in layers:
         if operator.kind in REDUCTIONS and weights is None and hasattr(layer, "kernel"):
-            weights = numpy.asarray(layer.kernel, numpy.float64)
+            recurrent = [layer.recurrent_kernel] if hasattr(layer, "recurrent_kernel") else []
+            weights = numpy.concatenate([numpy.asarray(each, numpy.float64) for each in (layer.kernel, *recurrent)])
             offsets = numpy.asarray(layer.bias, numpy.float64) if layer.use_bias else offsets
         elif type(layer).__name__ in _SCALES:
             factor, offset = _scale(layer)

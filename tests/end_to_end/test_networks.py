@@ -55,6 +55,7 @@ def check_that_it_can_be_built(path: Path, run: Path, settings: Settings, folder
     benched = sdk.bench_network(str(path), run=run, options=options, turns=1, settings=settings)
     assert benched.wrong == () and benched.not_timed == {}
     assert {*benched.times_ms} == {"default", "tuned", "TensorFlow", "LiteRT"} and min(benched.times_ms.values()) > 0
+    assert benched.ranges_ms == {name: (time_ms, time_ms) for name, time_ms in benched.times_ms.items()}, "of one turn"
     assert [layer.name.split("+")[0] for layer in benched.layers] == ["conv0", "conv1", "head"]
     assert all({*layer.times_ms} == {*layer.checks} == {"default", "tuned"} for layer in benched.layers)
     with pytest.raises(RunFolderError, match=r"was tuned for host, not for arm64\. Build for --target host"):

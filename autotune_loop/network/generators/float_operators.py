@@ -220,45 +220,27 @@ class Elementwise(hl.Generator):
         fix_output(g.output, shape)
 
 
-@hl.generator(name="lstm_cell")
-class LstmCell(hl.Generator):
-    """A step of a long short-term memory, with Keras's weights: input, forget, candidate and output side by side."""
+@hl.generator(name="lstm_state")
+class LstmState(hl.Generator):
+    """A state after a step of a long short-term memory, from its gates before their activations: input, forget,
+    candidate and output side by side, as Keras has them."""
 
-    channels_in = hl.GeneratorParam(128)
     units = hl.GeneratorParam(128)
+    # The hidden state, which is what the step gives; else the carry.
+    is_hidden = hl.GeneratorParam(True)
 
     input = hl.InputBuffer(hl.Float(32), 1)
-    hidden = hl.InputBuffer(hl.Float(32), 1)
     carry = hl.InputBuffer(hl.Float(32), 1)
-    weights = hl.InputBuffer(hl.Float(32), 2)
-    recurrent_weights = hl.InputBuffer(hl.Float(32), 2)
-    bias = hl.InputBuffer(hl.Float(32), 1)
-    next_hidden = hl.OutputBuffer(hl.Float(32), 1)
-    next_carry = hl.OutputBuffer(hl.Float(32), 1)
+    output = hl.OutputBuffer(hl.Float(32), 1)
 
     def generate(g) -> None:
-        channels, units = int(g.channels_in), int(g.units)
-        of_input, of_hidden = hl.RDom([(0, channels)]), hl.RDom([(0, units)])
-        gates, kept = hl.Func("gates"), hl.Func("kept")
-        gates[c] = g.bias[c]
-        gates[c] += g.weights[c, of_input.x] * g.input[of_input.x]
-        gates[c] += g.recurrent_weights[c, of_hidden.x] * g.hidden[of_hidden.x]
-        sigmoid = _ACTIVATIONS["sigmoid"]
-        taken = sigmoid(gates[c]) * hl.tanh(gates[c + 2 * units])
-        kept[c] = sigmoid(gates[c + units]) * g.carry[c] + taken
-        g.next_carry[c] = kept[c]
-        g.next_hidden[c] = sigmoid(gates[c + 3 * units]) * hl.tanh(kept[c])
-        fix(g.input, (channels,))
-        fix(g.weights, (4 * units, channels))
-        fix(g.recurrent_weights, (4 * units, units))
-        fix(g.bias, (4 * units,))
-        for each in (g.hidden, g.carry):
-            fix(each, (units,))
-        for each in (g.next_hidden, g.next_carry):
-            fix_output(each, (units,))
-        if not g.using_autoscheduler():
-            gates.compute_root()
-            kept.compute_root()
+        units, sigmoid = int(g.units), _ACTIVATIONS["sigmoid"]
+        taken = sigmoid(g.input[c]) * hl.tanh(g.input[c + 2 * units])
+        kept = sigmoid(g.input[c + units]) * g.carry[c] + taken
+        g.output[c] = sigmoid(g.input[c + 3 * units]) * hl.tanh(kept) if g.is_hidden else kept
+        fix(g.input, (4 * units,))
+        fix(g.carry, (units,))
+        fix_output(g.output, (units,))
 
 
 def _configure(g: hl.Generator, dimensions: int) -> None:

@@ -56,6 +56,7 @@ class BenchedNetwork:
         network: its name.
         outputs: how far each output is from the reference's, by the schedules.
         times_ms: of one call of the whole network, by who computes it; none on an emulated device.
+        ranges_ms: the least and the most of its turns, likewise.
         not_timed: who could not be timed, and why.
         not_tuned: the operators that the run has no schedule for, with their layers; they have the default one.
         reference: who says what is right: Keras, or TensorFlow Lite's reference kernels.
@@ -69,6 +70,7 @@ class BenchedNetwork:
     not_timed: Mapping[str, str] = field(default_factory=dict)
     not_tuned: tuple[str, ...] = ()
     reference: str = "Keras"
+    ranges_ms: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def wrong(self) -> tuple[tuple[str, CheckedLayer], ...]:
@@ -84,6 +86,7 @@ class BenchedNetwork:
             "device": self.device.name,
             "clock": self.device.clock.value,
             "times_ms": dict(self.times_ms),
+            "ranges_ms": {name: list(each) for name, each in self.ranges_ms.items()},
             "not_timed": dict(self.not_timed),
             "not_tuned": list(self.not_tuned),
             "reference": self.reference,
@@ -222,15 +225,23 @@ def _benched(opened: OpenedNetwork, bench: _Bench, model: str, turns: int, progr
         known = {name: check for name, check in of_layer.items() if check is not None}
         times_ms = {name: each[index] for name, each in timed.layers_ms.items()}
         benched.append(BenchedLayer(step.name, known, times_ms))
-    times = timed.totals_ms, timed.failures
-    return BenchedNetwork(read.network.name, bench.device, tuple(benched), outputs, *times, reference=read.reference)
+    return BenchedNetwork(
+        read.network.name,
+        bench.device,
+        tuple(benched),
+        outputs,
+        {name: statistics.median(turns_ms) for name, turns_ms in timed.turns_ms.items()},
+        timed.failures,
+        reference=read.reference,
+        ranges_ms={name: (min(turns_ms), max(turns_ms)) for name, turns_ms in timed.turns_ms.items()},
+    )
 
 
 @dataclass(frozen=True)
 class _Timed:
-    """Medians of one call, by who computes it; of our own by layer, too."""
+    """Medians of one call, by who computes it: of each turn, and of our own by layer over all turns."""
 
-    totals_ms: Mapping[str, float] = field(default_factory=dict)
+    turns_ms: Mapping[str, Sequence[float]] = field(default_factory=dict)
     layers_ms: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
 
@@ -257,14 +268,13 @@ def _timed(bench: _Bench, model: str, turns: int, progress: Progress) -> _Timed:
                     median_ms = peers.median_ms(name, repetitions.get(name, _LEAST_REPETITIONS))
                 repetitions.setdefault(name, _repetitions(median_ms))
                 times_ms += [median_ms] if turn else []
-    totals_ms = {name: statistics.median(each.median_ms for each in found) for name, found in own.items()}
-    totals_ms |= {name: statistics.median(times_ms) for name, times_ms in peers_ms.items()}
+    turns_ms = {name: [each.median_ms for each in found] for name, found in own.items()} | peers_ms
     by_layer = {name: zip(*(each.layers for each in found), strict=True) for name, found in own.items()}
     layers_ms = {
         name: tuple(statistics.median(each.median_ms for each in one) for one in layers)
         for name, layers in by_layer.items()
     }
-    return _Timed(totals_ms, layers_ms, failures)
+    return _Timed(turns_ms, layers_ms, failures)
 
 
 def _repetitions(call_ms: float) -> int:

@@ -34,17 +34,24 @@ def test_every_parameter_is_one_that_the_generator_has(keras: Any) -> None:
     gate = layers.Reshape((1, 1, 4))(layers.GlobalMaxPooling2D()(layers.DepthwiseConv2D(3)(value)))
     value = layers.BatchNormalization()(layers.Multiply()([layers.ReLU()(layers.MaxPooling2D()(value)), gate]))
     value = layers.Concatenate()([value, layers.Add()([value, value])])
-    model = keras.Model(source, layers.Dense(3, activation="softmax")(layers.Flatten()(value)))
-    generators, rest = operator_generators(tasks_of(read_keras(model).operators))
+    value = layers.Dense(3, activation="softmax")(layers.Flatten()(value))
+    value, states = layers.LSTMCell(3)(value, [value, value])
+    generators, rest = operator_generators(tasks_of(read_keras(keras.Model(source, [value, *states])).operators))
     assert {each.name for each in generators} == {
         "convolution", "depthwise_convolution", "pool", "global_pool", "elementwise", "dense", "softmax",
+        "lstm_state",
     }  # fmt: skip
-    assert [task.kind for task in rest] == [OperatorKind.CONCATENATE]
+    assert [task.kind for task in rest] == [OperatorKind.CONCATENATE] * 2
     for each in generators:
         assert len(each.parameters) == len(each.calls) == len(each.tasks)
         for parameters in each.parameters:
             names = {text.partition("=")[0] for text in parameters}
             assert names <= declared(each), each.name
+    (state,) = [each for each in generators if each.name == "lstm_state"]
+    assert {parameters: task.title for parameters, task in zip(state.parameters, state.tasks, strict=True)} == {
+        ("units=3", "is_hidden=true"): "lstm_state of 12 and 3 to 3, hidden",
+        ("units=3", "is_hidden=false"): "lstm_state of 12 and 3 to 3, carry",
+    }
     (elementwise,) = [each for each in generators if each.name == "elementwise"]
     told = {text for parameters in elementwise.parameters for text in parameters}
     assert {"operation=add", "operation=multiply", "operation=scale", "spreads=true", "spreads=false"} <= told

@@ -114,6 +114,32 @@ def test_a_sequential_model_is_read(keras: Any, compute: Compute) -> None:
     check_equal(model, network, compute, (9,))
 
 
+def test_a_cell_with_a_memory_is_its_gates_and_its_states(keras: Any) -> None:
+    source, hidden, carry = (keras.Input((size,)) for size in (5, 7, 7))
+    made, states = keras.layers.LSTMCell(7, name="cell")(source, [hidden, carry])
+    network = read_keras(keras.Model([source, hidden, carry], [made, *states]))
+    assert [operator.kind.value for operator in network.operators] == [
+        "concatenate", "dense", "lstm_state", "reshape", "lstm_state",
+    ]  # fmt: skip
+    assert network.operators[1].inputs[0].shape == (12,) and network.operators[1].output.shape == (28,)
+    assert network.outputs == tuple(operator.output for operator in network.operators[2:])
+    assert [operator.settings for operator in network.operators[2::2]] == [{"is_hidden": 1}, {"is_hidden": 0}]
+
+
+def test_a_memory_that_cannot_be_an_operator_says_what_can_be(keras: Any) -> None:
+    layers = keras.layers
+    words, hidden, carry = keras.Input((None,)), keras.Input((4,)), keras.Input((4,))
+    value = layers.LSTM(4, name="sequence")(layers.Embedding(10, 4, name="embedded")(words))
+    value, states = layers.LSTMCell(4, activation="relu", name="cell")(value, [hidden, carry])
+    model = keras.Model([words, hidden, carry], [value, *states])
+    assert {each.place: each.reason for each in read_keras(model).unsupported} == {
+        "embedded": "there is no operator for Embedding; let the model take the embedded vector as its input",
+        "sequence": "there is no operator for LSTM over a sequence; make the model that of one step, with an LSTMCell "
+        "whose states are inputs and outputs",
+        "cell": "LSTMCell with the activations relu and sigmoid; leave it tanh and sigmoid",
+    }
+
+
 def test_what_cannot_be_an_operator_is_named_with_its_place(keras: Any) -> None:
     layers = keras.layers
     source = keras.Input((8, 8, 4))

@@ -46,7 +46,9 @@ def every_operator(keras: Any) -> Any:
     summed = layers.Add()([gated, layers.Conv2D(28, 1)(pixels)])
     flat = layers.Flatten()(layers.AveragePooling2D(2, padding="same")(layers.BatchNormalization()(summed)))
     head = layers.Softmax()(layers.Activation("tanh")(layers.Dense(5)(flat)))
-    outputs = [head, gate, layers.Reshape((4, 1))(further), layers.Reshape((4, 7))(gate)]
+    hidden, states = layers.LSTMCell(4)(head, [further, layers.Dense(4)(flat)])
+    hidden, states = layers.LSTMCell(4, use_bias=False)(hidden, states)
+    outputs = [head, gate, layers.Reshape((4, 1))(further), layers.Reshape((4, 7))(gate), hidden, *states]
     return keras.Model([picture, further], outputs, name="2 of-every.kind")
 
 
