@@ -12,6 +12,9 @@ from collections.abc import Callable
 import halide as hl
 from windows import Size, Window, Windowed, c, fix, fix_output, x, y
 
+# From so many blocks of channels on, each core takes some of them.
+_TASKS = 4
+
 
 class _Reduction(hl.Generator):
     """What is done to a sum of products."""
@@ -54,6 +57,11 @@ class Convolution(Windowed, _Reduction):
         fix(g.input, window.source)
         fix(g.weights, (block or channels_out, each_in, *window.kernel, *([channels_out // block] if block else [])))
         _finish(g, total, (channels_out, *window.size))
+        # Halide 21's vectors are wrong for some arithmetic of the others.
+        if block and not g.using_autoscheduler() and g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM):
+            _schedule_blocks(g, total, reach, (channels_out, *window.size))
+            if padded is not g.input:
+                padded.compute_root()
 
 
 @hl.generator(name="depthwise_convolution")
@@ -263,6 +271,40 @@ def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
     fix_output(g.output, shape)
     if not g.using_autoscheduler():
         total.compute_root()
+
+
+def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> None:
+    """Sum a block of channels at some pixels in registers, and let each core read the weights of its own channels."""
+    block = int(g.block)
+    lanes = min(block, g.natural_vector_size(hl.Float(32)))
+    columns, rows = _pixels(g.target(), block // lanes, *shape[1:])
+    outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
+    output = g.output.split(c, outer, inner, block).split(x, x, column, columns).split(y, y, row, rows)
+    output.reorder(inner, column, row, x, y, outer).vectorize(inner, lanes).unroll(column).unroll(row)
+    if shape[0] // block >= _TASKS:
+        output.parallel(outer)
+    else:
+        output.reorder(inner, column, row, x, outer, y).parallel(y)
+    total.compute_at(output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
+    sums = total.update().reorder(c, x, y, *(reach.x, reach.y, reach.z))
+    sums.vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
+
+
+def _pixels(target: hl.Target, vectors: int, width: int, height: int) -> tuple[int, int]:
+    """How many columns and rows of sums fit registers beside the weights, with little that is computed twice."""
+    has_few = target.arch == hl.TargetArch.X86 and not target.has_feature(hl.TargetFeature.AVX512)
+    most = ((15 if has_few else 31) - vectors) // vectors
+    sizes = [
+        (columns, rows) for columns in range(1, width + 1) for rows in range(1, height + 1) if columns * rows <= most
+    ]
+
+    def cost(size: tuple[int, int]) -> float:
+        columns, rows = size
+        twice = -(-width // columns) * columns * -(-height // rows) * rows
+        # A step reads a vector for each of the block's and spreads a number for each pixel.
+        return twice * (1.0 + vectors + max(columns * rows * vectors, 8)) / (columns * rows)
+
+    return min(sizes, key=cost)
 
 
 _ACTIVATIONS: dict[str, Callable[[hl.Expr], hl.Expr]] = {

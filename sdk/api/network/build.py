@@ -17,7 +17,8 @@ from halide_autotune.autotune_loop.network.library.steps import Steps, network_s
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind
+from halide_autotune.autotune_loop.network.packed_floats import block_of
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_schedules
@@ -212,5 +213,8 @@ def _defaults(task: NetworkTask, target: NetworkTarget, workbench: Workbench) ->
     # schedules then take a hundred times as long as they need.
     found = mullapudi2016(workbench.halide, target.threads, target.profile.machine)
     choices = [ScheduleChoice("mullapudi2016", found), own]
-    # Sums of products of bytes have instructions that only the generators' own schedules use.
-    return choices[::-1] if task.element is ElementType.INT8 and task.kind in REDUCTIONS else choices
+    # Sums of products of bytes have instructions that only the generators' own schedules use, and packed weights lie as
+    # those of a convolution of floats read them.
+    is_int8_sum = task.element is ElementType.INT8 and task.kind in REDUCTIONS
+    is_packed = task.kind is OperatorKind.CONVOLUTION and block_of(task.output_shape[-1]) > 0
+    return choices[::-1] if is_int8_sum or is_packed else choices
