@@ -1,4 +1,4 @@
-"""Where the weights of a convolution of floats lie: what a core reads for a block of channels out, side by side.
+"""Where the weights of a sum of products of floats lie: what a core reads for a block of channels out, side by side.
 
 Unpacked, each step of a sum reads a few numbers of another row of memory, of 512 channels 2 KiB further on, which fill
 few sets of a cache and ask for many pages.
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
+PACKED = (OperatorKind.CONVOLUTION, OperatorKind.DENSE)
 # Two vectors of AVX2, four of NEON.
 _BLOCKS = (16, 8)
 
@@ -26,17 +27,17 @@ def block_of(channels_out: int) -> int:
 
 
 def in_blocks(operator: Operator, weights: Sequence[Array]) -> list[Array]:
-    """An operator's weights as its generator takes them: those of a convolution of floats in blocks of channels out.
+    """An operator's weights as its generator takes them: of a sum of products of floats in blocks of channels out.
 
     Args:
-        weights: of a convolution first rows, columns, channels in, channels out, then its bias.
+        weights: of such a sum first those with channels in and out as the last dimensions, then its bias.
     """
     import numpy
 
-    is_packed = operator.kind is OperatorKind.CONVOLUTION and operator.output.element is ElementType.FLOAT32
+    is_packed = operator.kind in PACKED and operator.output.element is ElementType.FLOAT32
     block = block_of(operator.output.shape[-1])
     if not is_packed or not block:
         return [*weights]
     kernel, *others = weights
-    parts = kernel.reshape(*kernel.shape[:3], -1, block)
-    return [numpy.ascontiguousarray(numpy.moveaxis(parts, 3, 0)), *others]
+    parts = kernel.reshape(*kernel.shape[:-1], -1, block)
+    return [numpy.ascontiguousarray(numpy.moveaxis(parts, -2, 0)), *others]

@@ -14,6 +14,8 @@ from windows import Size, Window, Windowed, c, fix, fix_output, x, y
 
 # From so many blocks of channels on, each core takes some of them.
 _TASKS = 4
+# Of fewer products, tasks of several cores cost more than they save.
+_WORTH_TASKS = 2**16
 
 
 class _Reduction(hl.Generator):
@@ -28,7 +30,7 @@ class _Reduction(hl.Generator):
 @hl.generator(name="convolution")
 class Convolution(Windowed, _Reduction):
     """With `block` the channels out are taken apart, so that those of a block lie side by side for all of a window: who
-    builds the network packs the weights once."""
+    builds the network packs the weights once, and the generator's own schedule sums blocks in registers."""
 
     channels_out = hl.GeneratorParam(64)
     groups = hl.GeneratorParam(1)
@@ -57,8 +59,7 @@ class Convolution(Windowed, _Reduction):
         fix(g.input, window.source)
         fix(g.weights, (block or channels_out, each_in, *window.kernel, *([channels_out // block] if block else [])))
         _finish(g, total, (channels_out, *window.size))
-        # Halide 21's vectors are wrong for some arithmetic of the others.
-        if block and not g.using_autoscheduler() and g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM):
+        if _has_own_blocks(g):
             _schedule_blocks(g, total, reach, (channels_out, *window.size))
             if padded is not g.input:
                 padded.compute_root()
@@ -94,22 +95,28 @@ class DepthwiseConvolution(Windowed, _Reduction):
 class Dense(_Reduction):
     channels_in = hl.GeneratorParam(512)
     channels_out = hl.GeneratorParam(1000)
+    # As a convolution's.
+    block = hl.GeneratorParam(0)
 
     input = hl.InputBuffer(hl.Float(32), 1)
-    weights = hl.InputBuffer(hl.Float(32), 2)
     output = hl.OutputBuffer(hl.Float(32), 1)
 
     def configure(g) -> None:
+        g.add_input("weights", hl.InputBuffer(hl.Float(32), 3 if int(g.block) else 2))
         _configure(g, 1)
 
     def generate(g) -> None:
-        reach = hl.RDom([(0, int(g.channels_in))])
+        channels_in, channels_out, block = int(g.channels_in), int(g.channels_out), int(g.block)
+        reach = hl.RDom([(0, channels_in)])
         total = hl.Func("total")
         total[c] = g.bias[c] if g.has_bias else hl.f32(0)
-        total[c] += g.weights[c, reach.x] * g.input[reach.x]
-        fix(g.input, (int(g.channels_in),))
-        fix(g.weights, (int(g.channels_out), int(g.channels_in)))
-        _finish(g, total, (int(g.channels_out),))
+        weight = g.weights[c % block, reach.x, c / block] if block else g.weights[c, reach.x]
+        total[c] += weight * g.input[reach.x]
+        fix(g.input, (channels_in,))
+        fix(g.weights, (block or channels_out, channels_in, *([channels_out // block] if block else [])))
+        _finish(g, total, (channels_out,))
+        if _has_own_blocks(g):
+            _schedule_sums(g, total, reach, channels_in)
 
 
 @hl.generator(name="pool")
@@ -271,6 +278,25 @@ def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
     fix_output(g.output, shape)
     if not g.using_autoscheduler():
         total.compute_root()
+
+
+def _has_own_blocks(g: hl.Generator) -> bool:
+    """Whether blocks of weights are summed by the generator's own schedule; on other processors Halide 21's vectors are
+    wrong for some arithmetic."""
+    is_known = g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM)
+    return int(g.block) > 0 and is_known and not g.using_autoscheduler()
+
+
+def _schedule_sums(g: hl.Generator, total: hl.Func, reach: hl.RDom, channels_in: int) -> None:
+    """Sum a few blocks of channels in registers; each core reads the weights of its own channels, as they lie."""
+    block, channels_out = int(g.block), int(g.channels_out)
+    several = block * next(count for count in (5, 4, 3, 2, 1) if channels_out // block % count == 0)
+    lanes, outer, inner = min(block, g.natural_vector_size(hl.Float(32))), hl.Var("outer"), hl.Var("inner")
+    g.output.split(c, outer, inner, several).vectorize(inner, lanes)
+    if channels_in * channels_out >= _WORTH_TASKS:
+        g.output.parallel(outer)
+    total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c)
+    total.update().reorder(c, reach.x).vectorize(c, lanes).unroll(c)
 
 
 def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> None:

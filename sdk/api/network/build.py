@@ -17,8 +17,8 @@ from halide_autotune.autotune_loop.network.library.steps import Steps, network_s
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind
-from halide_autotune.autotune_loop.network.packed_floats import block_of
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType
+from halide_autotune.autotune_loop.network.packed_floats import PACKED, block_of
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_schedules
@@ -60,8 +60,8 @@ def build_network(
             MobileNetV2, which has the same random weights every time.
         output: the folder for the files.
         target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
-        run: the folder that `tune_network` has left, with a schedule for each operator; without it each has the one
-            that Halide's Mullapudi2016 finds, in moments, and sums of products of bytes that of their generator.
+        run: the folder that `tune_network` has left, with a schedule for each operator; without it sums of
+            products have those of their generators, and each other operator the one that Halide's Mullapudi2016 finds.
         options: those of the devices, of which the features of the target count (without any the run's), the threads
             that an autoscheduler plans for, and the Hexagon SDK.
         progress: called with a phrase at every step that may take long.
@@ -213,8 +213,8 @@ def _defaults(task: NetworkTask, target: NetworkTarget, workbench: Workbench) ->
     # schedules then take a hundred times as long as they need.
     found = mullapudi2016(workbench.halide, target.threads, target.profile.machine)
     choices = [ScheduleChoice("mullapudi2016", found), own]
-    # Sums of products of bytes have instructions that only the generators' own schedules use, and packed weights lie as
-    # those of a convolution of floats read them.
+    # Sums of products of bytes have instructions that only the generators' own schedules use, and blocks of weights lie
+    # as those of floats read them.
     is_int8_sum = task.element is ElementType.INT8 and task.kind in REDUCTIONS
-    is_packed = task.kind is OperatorKind.CONVOLUTION and block_of(task.output_shape[-1]) > 0
+    is_packed = task.kind in PACKED and block_of(task.output_shape[-1]) > 0
     return choices[::-1] if is_int8_sum or is_packed else choices

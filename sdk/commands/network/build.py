@@ -30,7 +30,7 @@ RunOption = Annotated[
     typer.Option(
         "--run",
         metavar="FOLDER",
-        help="The run of sdk network tune whose schedules are used. Default: those of Halide's Mullapudi2016.",
+        help="The run of sdk network tune whose schedules are used. Default: the operators' own, and Halide's Mullapudi2016's.",
         autocompletion=COMPLETIONS["runs"],
     ),
 ]

@@ -110,11 +110,21 @@ def test_a_depthwise_convolution_computes_what_tensorflow_does(
     check("DepthwiseConvolution", known, inputs, with_the_rest(np.asarray(found)[0], inputs, known))
 
 
-@pytest.mark.parametrize("settings", [{}, {"has_bias": False, "adds": True, "activation": "sigmoid"}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"has_bias": False, "adds": True, "activation": "sigmoid"},
+        {"channels_out": 48, "block": 16, "activation": "relu"},
+        {"channels_in": 6600, "channels_out": 40, "block": 8},
+    ],
+)
 def test_a_dense_layer_computes_a_product(settings: dict[str, Any]) -> None:
-    known: dict[str, Any] = {**PLAIN, "channels_in": 20, "channels_out": 7, **settings}
-    source, weights = drawn(20), drawn(20, 7, seed=4)
-    inputs = [source, weights]
+    known: dict[str, Any] = {**PLAIN, "channels_in": 20, "channels_out": 7, "block": 0, **settings}
+    channels, block = known["channels_out"], known["block"]
+    source, weights = drawn(known["channels_in"]), drawn(known["channels_in"], channels, seed=4)
+    packed = np.moveaxis(weights.reshape(-1, channels // block, block), 1, 0) if block else weights
+    inputs = [source, np.ascontiguousarray(packed)]
     check("Dense", known, inputs, with_the_rest(source @ weights, inputs, known))
 
 
