@@ -14,6 +14,10 @@ from windows import Size, Window, Windowed, c, fix, fix_output, x, y
 
 # From so many blocks of channels on, each core takes some of them.
 _TASKS = 4
+# Of a row, so many pixels are summed at once, and so much of a picture stays in a core's second cache.
+_COLUMNS, _STRIP_BYTES = 4, 2**18
+# Windows of so many places are unrolled.
+_UNROLLED = 9
 # Of fewer products, tasks of several cores cost more than they save.
 _WORTH_TASKS = 2**16
 
@@ -59,10 +63,10 @@ class Convolution(Windowed, _Reduction):
         fix(g.input, window.source)
         fix(g.weights, (block or channels_out, each_in, *window.kernel, *([channels_out // block] if block else [])))
         _finish(g, total, (channels_out, *window.size))
-        if _has_own_blocks(g):
+        if block and _has_own_vectors(g):
             _schedule_blocks(g, total, reach, (channels_out, *window.size))
             if padded is not g.input:
-                padded.compute_root()
+                _schedule_padded(g, padded, int(g.channels_in)).compute_root().parallel(padded.args()[2])
 
 
 @hl.generator(name="depthwise_convolution")
@@ -89,6 +93,10 @@ class DepthwiseConvolution(Windowed, _Reduction):
         fix(g.input, window.source)
         fix(g.weights, (channels * multiplier, *window.kernel))
         _finish(g, total, (channels * multiplier, *window.size))
+        if _has_own_vectors(g):
+            strips = _schedule_strips(g, total, reach, (channels * multiplier, *window.size))
+            if padded is not g.input:
+                _schedule_padded(g, padded, channels).compute_at(g.output, strips)
 
 
 @hl.generator(name="dense")
@@ -115,7 +123,7 @@ class Dense(_Reduction):
         fix(g.input, (channels_in,))
         fix(g.weights, (block or channels_out, channels_in, *([channels_out // block] if block else [])))
         _finish(g, total, (channels_out,))
-        if _has_own_blocks(g):
+        if block and _has_own_vectors(g):
             _schedule_sums(g, total, reach, channels_in)
 
 
@@ -280,11 +288,32 @@ def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
         total.compute_root()
 
 
-def _has_own_blocks(g: hl.Generator) -> bool:
-    """Whether blocks of weights are summed by the generator's own schedule; on other processors Halide 21's vectors are
-    wrong for some arithmetic."""
-    is_known = g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM)
-    return int(g.block) > 0 and is_known and not g.using_autoscheduler()
+def _has_own_vectors(g: hl.Generator) -> bool:
+    """Whether a generator's own schedule has vectors; on other processors Halide 21's are wrong for some arithmetic."""
+    return g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM) and not g.using_autoscheduler()
+
+
+def _schedule_padded(g: hl.Generator, padded: hl.Func, channels: int) -> hl.Func:
+    lanes = g.natural_vector_size(hl.Float(32))
+    return padded.vectorize(padded.args()[0], lanes) if channels % lanes == 0 else padded
+
+
+def _schedule_strips(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> hl.Var:
+    """Sum some vectors of channels at some pixels of a row; a core takes strips of rows, whose loop is returned."""
+    channels, width, height = shape
+    lanes = min(g.natural_vector_size(hl.Float(32)), 1 << (channels.bit_length() - 1))
+    vectors = 2 if channels % (2 * lanes) == 0 else 1
+    row_bytes = 4 * channels * width * int(g.stride_rows)
+    rows = max(1, min(-(-height // _TASKS), _STRIP_BYTES // row_bytes))
+    outer, inner, column, strip = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("strip")
+    output = g.output.split(c, outer, inner, vectors * lanes).split(x, x, column, min(_COLUMNS, width))
+    output.split(y, strip, y, rows).reorder(inner, column, outer, x, y, strip).vectorize(inner, lanes)
+    output.unroll(column).parallel(strip)
+    total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c).unroll(x)
+    sums = total.update().reorder(c, x, reach.x, reach.y, y).vectorize(c, lanes).unroll(c).unroll(x)
+    if int(g.kernel_rows) * int(g.kernel_columns) <= _UNROLLED:
+        sums.unroll(reach.x).unroll(reach.y)
+    return strip
 
 
 def _schedule_sums(g: hl.Generator, total: hl.Func, reach: hl.RDom, channels_in: int) -> None:

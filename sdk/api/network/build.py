@@ -17,7 +17,7 @@ from halide_autotune.autotune_loop.network.library.steps import Steps, network_s
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind
 from halide_autotune.autotune_loop.network.packed_floats import PACKED, block_of
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
 from halide_autotune.autotune_loop.specification.options import RunOptions
@@ -217,4 +217,5 @@ def _defaults(task: NetworkTask, target: NetworkTarget, workbench: Workbench) ->
     # as those of floats read them.
     is_int8_sum = task.element is ElementType.INT8 and task.kind in REDUCTIONS
     is_packed = task.kind in PACKED and block_of(task.output_shape[-1]) > 0
-    return choices[::-1] if is_int8_sum or is_packed else choices
+    has_own = is_int8_sum or is_packed or task.kind is OperatorKind.DEPTHWISE_CONVOLUTION
+    return choices[::-1] if has_own else choices

@@ -30,7 +30,7 @@ RunOption = Annotated[
     typer.Option(
         "--run",
         metavar="FOLDER",
-        help="The run of sdk network tune whose schedules are used. Default: the operators' own, and Halide's Mullapudi2016's.",
+        help="The run of sdk network tune whose schedules are used. Default: the operators' own, or Halide's.",
         autocompletion=COMPLETIONS["runs"],
     ),
 ]
