@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import halide as hl
-from windows import Size, Window, Windowed, c, fix, fix_output, x, y
+from windows import TASKS, Size, Window, Windowed, c, fix, fix_output, pixels_at_once, rows_of_strip, x, y
 
-# From so many blocks of channels on, each core takes some of them.
-_TASKS = 4
-# Of a row, so many pixels are summed at once, and so much of a picture stays in a core's second cache.
-_COLUMNS, _STRIP_BYTES = 4, 2**18
+# Of a row, so many pixels of a depthwise convolution are summed at once.
+_COLUMNS = 4
 # Windows of so many places are unrolled.
 _UNROLLED = 9
 # Of fewer products, tasks of several cores cost more than they save.
@@ -303,8 +301,7 @@ def _schedule_strips(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Siz
     channels, width, height = shape
     lanes = min(g.natural_vector_size(hl.Float(32)), 1 << (channels.bit_length() - 1))
     vectors = 2 if channels % (2 * lanes) == 0 else 1
-    row_bytes = 4 * channels * width * int(g.stride_rows)
-    rows = max(1, min(-(-height // _TASKS), _STRIP_BYTES // row_bytes))
+    rows = rows_of_strip(height, 4 * channels * width * int(g.stride_rows))
     outer, inner, column, strip = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("strip")
     output = g.output.split(c, outer, inner, vectors * lanes).split(x, x, column, min(_COLUMNS, width))
     output.split(y, strip, y, rows).reorder(inner, column, outer, x, y, strip).vectorize(inner, lanes)
@@ -332,34 +329,17 @@ def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Siz
     """Sum a block of channels at some pixels in registers, and let each core read the weights of its own channels."""
     block = int(g.block)
     lanes = min(block, g.natural_vector_size(hl.Float(32)))
-    columns, rows = _pixels(g.target(), block // lanes, *shape[1:])
+    columns, rows = pixels_at_once(g.target(), block // lanes, *shape[1:])
     outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
     output = g.output.split(c, outer, inner, block).split(x, x, column, columns).split(y, y, row, rows)
     output.reorder(inner, column, row, x, y, outer).vectorize(inner, lanes).unroll(column).unroll(row)
-    if shape[0] // block >= _TASKS:
+    if shape[0] // block >= TASKS:
         output.parallel(outer)
     else:
         output.reorder(inner, column, row, x, outer, y).parallel(y)
     total.compute_at(output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
     sums = total.update().reorder(c, x, y, *(reach.x, reach.y, reach.z))
     sums.vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
-
-
-def _pixels(target: hl.Target, vectors: int, width: int, height: int) -> tuple[int, int]:
-    """How many columns and rows of sums fit registers beside the weights, with little that is computed twice."""
-    has_few = target.arch == hl.TargetArch.X86 and not target.has_feature(hl.TargetFeature.AVX512)
-    most = ((15 if has_few else 31) - vectors) // vectors
-    sizes = [
-        (columns, rows) for columns in range(1, width + 1) for rows in range(1, height + 1) if columns * rows <= most
-    ]
-
-    def cost(size: tuple[int, int]) -> float:
-        columns, rows = size
-        twice = -(-width // columns) * columns * -(-height // rows) * rows
-        # A step reads a vector for each of the block's and spreads a number for each pixel.
-        return twice * (1.0 + vectors + max(columns * rows * vectors, 8)) / (columns * rows)
-
-    return min(sizes, key=cost)
 
 
 _ACTIVATIONS: dict[str, Callable[[hl.Expr], hl.Expr]] = {

@@ -9,6 +9,10 @@ import halide as hl
 
 x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
 Size = tuple[int, ...]
+# From so many blocks of channels on, each core takes some of them.
+TASKS = 4
+# So much of a picture stays in a core's second cache.
+_STRIP_BYTES = 2**18
 
 
 class Windowed(hl.Generator):
@@ -86,3 +90,25 @@ def fix(buffer: hl.Buffer, shape: Size) -> None:
         buffer.dim(place).set_stride(stride)
         stride *= extent
     buffer.set_estimates([(0, extent) for extent in shape])
+
+
+def pixels_at_once(target: hl.Target, vectors: int, width: int, height: int) -> tuple[int, int]:
+    """How many columns and rows of sums fit registers beside the weights, with little that is computed twice."""
+    has_few = target.arch == hl.TargetArch.X86 and not target.has_feature(hl.TargetFeature.AVX512)
+    most = ((15 if has_few else 31) - vectors) // vectors
+    sizes = [
+        (columns, rows) for columns in range(1, width + 1) for rows in range(1, height + 1) if columns * rows <= most
+    ]
+
+    def cost(size: tuple[int, int]) -> float:
+        columns, rows = size
+        twice = -(-width // columns) * columns * -(-height // rows) * rows
+        # A step reads a vector for each of the block's and spreads a number for each pixel.
+        return twice * (1.0 + vectors + max(columns * rows * vectors, 8)) / (columns * rows)
+
+    return min(sizes, key=cost)
+
+
+def rows_of_strip(height: int, row_bytes: int) -> int:
+    """How many rows of an output a core takes at once, each of which reads so many bytes of new rows."""
+    return max(1, min(-(-height // TASKS), _STRIP_BYTES // row_bytes))
