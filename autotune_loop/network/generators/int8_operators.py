@@ -253,8 +253,8 @@ def _finish_reduction(g: hl.Generator, total: hl.Func, shape: Size, rounds_once:
 
 
 def _has_own_vectors(g: hl.Generator, *funcs: hl.Func) -> bool:
-    """Whether a generator's own schedule has vectors. Halide 21's are wrong for some arithmetic of other processors, where
-    the Funcs are computed one by one."""
+    """Whether a generator's own schedule has vectors. On other processors Halide 21's are wrong for some arithmetic,
+    and the Funcs are computed one by one."""
     is_known = g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM)
     for func in () if is_known else funcs:
         func.compute_root()
