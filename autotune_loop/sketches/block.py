@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -68,26 +68,31 @@ def blocks_of(vectors: int, points: int, rows: int, registers: int) -> Sequence[
 
 def is_mostly_sums(names: PipelineNames) -> bool:
     """Whether most of a pipeline's work is in sums that `adds_up` finds."""
-    sums = {name for shape in names.shapes.values() for name in _sums_of(names, shape)}
+    sums = _sums_of(names, names.shapes.values())
     return 2 * sum(work_of(names.shapes[name]) for name in sums) >= sum(map(work_of, names.shapes.values()))
 
 
 def adds_up(names: PipelineNames, shape: FuncShape) -> bool:
     """Whether a Func reads, point by point, a sum that could be kept in registers."""
-    return bool(_sums_of(names, shape))
+    return bool(_sums_of(names, [shape]))
 
 
-def _sums_of(names: PipelineNames, shape: FuncShape) -> set[str]:
+def _sums_of(names: PipelineNames, readers: Iterable[FuncShape]) -> set[str]:
+    """The sums that are read point by point, also by what is no more than a value of these points."""
+    todo, seen = [*readers], set()
     found = set()
-    for read in shape.stages[0].reads if shape.stages else ():
-        inner = names.funcs.get(read.name)
-        if inner is None or read.places != 1 or not read.is_of_one_point:
-            continue
-        callee = names.shapes[inner]
-        if len(callee.stages) == 1:
-            found |= _sums_of(names, callee)
-        elif _is_long_sum(callee):
-            found.add(inner)
+    while todo:
+        shape = todo.pop()
+        for read in shape.stages[0].reads if shape.stages else ():
+            inner = names.funcs.get(read.name)
+            if inner is None or inner in seen or read.places != 1 or not read.is_of_one_point:
+                continue
+            seen.add(inner)
+            callee = names.shapes[inner]
+            if len(callee.stages) == 1:
+                todo.append(callee)
+            elif _is_long_sum(callee):
+                found.add(inner)
     return found
 
 

@@ -278,8 +278,8 @@ class SketchBuilder:
         """What of a sum is kept in registers at once, if the style has it so."""
         if self._style.block is None or roles.vector is None or not adds_up(self._names, shape):
             return None
-        loops = [*roles.others[:1], roles.row] if roles.row else [*roles.others[:2]]
-        points, rows = [1, 1, *(roles.extents[loop] for loop in loops)][-2:]
+        points, second, *_ = [*(roles.extents[loop] for loop in roles.others), 1, 1]
+        rows = roles.extents[roles.row] if roles.row is not None else second
         vectors = max(1, roles.extents[roles.vector] // roles.lanes)
         blocks = blocks_of(vectors, points, rows, self._names.shape.vector_registers)
         return blocks[min(self._style.block, len(blocks) - 1)]

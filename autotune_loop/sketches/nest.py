@@ -156,7 +156,7 @@ def _cut_rows(nest: Nest, row: str, tasks: Tasks) -> tuple[list[str], list[str]]
     extent = nest.roles.extents[row]
     inside, outside = [row], []
     block = tasks.block.rows
-    count = max(block, tasks.rows - tasks.rows % block)
+    count = tasks.rows if block == 1 else max(block, tasks.rows - tasks.rows % block)
     if tasks.rows and extent >= 2 * count:
         inner, outer = nest.cut(row, count)
         nest.mark(outer, LoopKind.PARALLEL)
