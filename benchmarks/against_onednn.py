@@ -2,6 +2,7 @@
 
     python -m benchmarks.against_onednn convolutions [--budget-s 900] [--isa AVX2]
     python -m benchmarks.against_onednn matrix-product [--size 1024] [--budget-s 300] [--isa AVX2]
+    python -m benchmarks.against_onednn convolutions --target-features avx512_zen4 --isa AVX512_CORE
 
 C1 to C12 (batch 1, 32-bit floats, NHWC, bias and ReLU) are tuned in one run under one budget (`sdk network tune
 resnet18-convolutions`); the product of two square matrices is `examples/matrix_product.py`. Before and after that
@@ -51,6 +52,7 @@ def main() -> int:
     parser.add_argument("--budget-s", type=float, default=900.0)
     parser.add_argument("--size", type=int, default=1024, help="rows and columns of the matrices")
     parser.add_argument("--target", default="x86-64")
+    parser.add_argument("--target-features", default="", help="further ones of Halide's target, such as avx512_zen4")
     parser.add_argument("--isa", default="AVX2", help="the highest that oneDNN may use, as it calls them")
     parser.add_argument("--time-tensorflow", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -74,7 +76,12 @@ def main() -> int:
 
 
 def _tuned_ms(arguments: argparse.Namespace, run_folder: Path) -> dict[str, float]:
-    options = sdk.RunOptions.of(target=arguments.target, budget_s=arguments.budget_s, no_history=True)
+    options = sdk.RunOptions.of(
+        target=arguments.target,
+        target_features=tuple(filter(None, arguments.target_features.split(","))),
+        budget_s=arguments.budget_s,
+        no_history=True,
+    )
     if arguments.what == "convolutions":
         found = sdk.tune_network("resnet18-convolutions", options=options, run_folder=run_folder)
         return {each.task.places[0][0]: each.tuned_ms or math.nan for each in found.operators}
