@@ -52,12 +52,17 @@ def write_tflite(model: Any, path: Path, *, is_int8: bool, one_scale: bool = Fal
 
 
 class Interpreted:
-    """All tensors that TensorFlow Lite's reference kernels compute of random pictures, by their names in a network."""
+    """All tensors that TensorFlow Lite's reference kernels compute of random pictures, by their names in a network.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        has_elu: which the reference has no kernel for; others are taken then.
+    """
+
+    def __init__(self, path: Path, has_elu: bool = False) -> None:
         import tensorflow as tf
 
-        reference = tf.lite.experimental.OpResolverType.BUILTIN_REF
+        types = tf.lite.experimental.OpResolverType
+        reference = types.BUILTIN_WITHOUT_DEFAULT_DELEGATES if has_elu else types.BUILTIN_REF
         with warnings.catch_warnings():
             # Of the package that will have the interpreter.
             warnings.simplefilter("ignore")

@@ -22,6 +22,7 @@ OPERATORS_FILE = Path(__file__).parent / "generators" / "float_operators.py"
 _OPERATIONS = {
     OperatorKind.ADD: "add",
     OperatorKind.MULTIPLY: "multiply",
+    OperatorKind.SUBTRACT: "subtract",
     OperatorKind.SCALE: "scale",
     OperatorKind.ACTIVATION: "none",
 }
@@ -33,7 +34,7 @@ _OF_PICTURES = (
 )
 # They take what has any shape for a picture.
 _OF_ALL = (OperatorKind.SOFTMAX, *_OPERATIONS)
-_TRUTHS = ("has_bias", "is_max")
+_TRUTHS = ("has_bias", "is_max", "reverses")
 _LAYOUT = PackedLayout()
 
 
@@ -123,5 +124,7 @@ def _parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
         others = task.input_shapes[1:]
         spreads = any(other != shape for other in others)
         known.update(operation=_OPERATIONS[task.kind], spreads=spreads, activation=task.activation.value)
+    if task.slope:
+        known["slope"] = task.slope
     known.update({name: bool(value) if name in _TRUTHS else value for name, value in settings.items()})
     return {name: str(value).lower() for name, value in known.items()}

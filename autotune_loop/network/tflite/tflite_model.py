@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
 from halide_autotune.autotune_loop.network.layer_check import WHOLE_TOLERANCE, CheckedLayer, compare
-from halide_autotune.autotune_loop.network.operators import ElementType, Network, OperatorKind
+from halide_autotune.autotune_loop.network.operators import Activation, ElementType, Network, OperatorKind
 from halide_autotune.autotune_loop.network.tflite.tflite_weights import tflite_weights
 from halide_autotune.targets.errors import NetworkError
 
@@ -28,7 +28,8 @@ _ROUNDED_TOLERANCE = 0.02
 class TfliteModel:
     """As `LoadedModel`: each layer is compared with what TensorFlow Lite's reference kernels have there.
 
-    They compute the file as a whole, so what follows a wrong layer is wrong, too. Bytes are compared bit for bit.
+    They compute the file as a whole, so what follows a wrong layer is wrong, too. Bytes are compared bit for bit. There
+    is no elu among them: of a file with it other kernels of TensorFlow Lite are right, whose bytes may be neighbours.
 
     Attributes:
         network: what `read_tflite` has read of the file.
@@ -78,7 +79,8 @@ class TfliteModel:
         """A tensor of what the interpreter makes of inputs, by its name in the network."""
         import tensorflow as tf
 
-        resolver = tf.lite.experimental.OpResolverType.BUILTIN_REF
+        types = tf.lite.experimental.OpResolverType
+        resolver = types.BUILTIN_WITHOUT_DEFAULT_DELEGATES if _has_elu(self.network) else types.BUILTIN_REF
         with warnings.catch_warnings():
             # It tells of a package that has the same interpreter.
             warnings.simplefilter("ignore")
@@ -97,8 +99,13 @@ class TfliteModel:
         return lambda name: interpreter.get_tensor(int(name[1:].partition("_")[0]))
 
 
+def _has_elu(network: Network) -> bool:
+    return any(operator.activation is Activation.ELU for operator in network.operators)
+
+
 def _tolerances(network: Network) -> dict[str, float]:
     """Of each tensor: floats are summed in another order, and what follows from them is off, too."""
+    is_exact = not _has_elu(network)
     found = {tensor.name: 0.0 for tensor in network.inputs}
     for operator in network.operators:
         of_inputs = max(found[tensor.name] for tensor in operator.inputs)
@@ -106,6 +113,6 @@ def _tolerances(network: Network) -> dict[str, float]:
         if ElementType.INT8 not in elements:
             own = 0.0 if operator.kind in _MOVED else WHOLE_TOLERANCE
         else:
-            own = _ROUNDED_TOLERANCE if of_inputs else 0.0
+            own = 0.0 if is_exact and not of_inputs else _ROUNDED_TOLERANCE
         found[operator.output.name] = max(of_inputs, own)
     return found

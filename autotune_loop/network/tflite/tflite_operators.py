@@ -209,6 +209,8 @@ def _global_pool(call: TfliteCall) -> list[Operator]:
 
 def _of_two(kind: OperatorKind) -> Callable[[TfliteCall], list[Operator]]:
     def read(call: TfliteCall) -> list[Operator]:
+        if kind is OperatorKind.SUBTRACT and call.output.element is ElementType.INT8:
+            raise Unsupported(f"{call.code} of int8")
         output = call.output.shape
         one_pixel = (*(1 for _ in output[:-1]), output[-1])
         reshaped = [_reshaped(each, one_pixel) for each in call.taken if each.shape == output[-1:] != output]
@@ -221,7 +223,8 @@ def _of_two(kind: OperatorKind) -> Callable[[TfliteCall], list[Operator]]:
             raise Unsupported(f"{call.code} of {' and '.join('x'.join(map(str, shape)) for shape in shapes)}")
         # What has one pixel comes second.
         inputs = tuple(sorted(taken, key=lambda tensor: tensor.shape != output))
-        return [*reshaped, *_one(kind, call, {}, inputs=inputs)]
+        settings = {"reverses": int(shapes[0] != output)} if kind is OperatorKind.SUBTRACT else {}
+        return [*reshaped, *_one(kind, call, settings, inputs=inputs)]
 
     return read
 
@@ -245,12 +248,29 @@ def _as_before(call: TfliteCall) -> None:
         raise Unsupported(f"{call.code} that changes the scale")
 
 
-def _activation(activation: Activation) -> Callable[[TfliteCall], list[Operator]]:
+def _activation(activation: Activation, slope: float = 0.0) -> Callable[[TfliteCall], list[Operator]]:
     def read(call: TfliteCall) -> list[Operator]:
         _alike(call)
-        return _one(OperatorKind.ACTIVATION, call, {}, activation=activation)
+        if activation not in _OF_BYTES and call.output.element is ElementType.INT8:
+            raise Unsupported(f"{call.code} of int8")
+        return _one(OperatorKind.ACTIVATION, call, {}, activation=activation, slope=slope)
 
     return read
+
+
+# What is computed of bytes, too.
+_OF_BYTES = (Activation.RELU, Activation.RELU6, Activation.SIGMOID, Activation.TANH)
+
+
+def _leaky_relu(call: TfliteCall) -> list[Operator]:
+    slope = float(call.options.get("Alpha", 0.0))
+    if not math.isfinite(slope):
+        raise ValueError(f"{call.code} has the slope {slope}")
+    return _activation(Activation.LEAKY_RELU, slope)(call)
+
+
+def _gelu(call: TfliteCall) -> list[Operator]:
+    return _activation(Activation.GELU_TANH if call.options.get("Approximate") else Activation.GELU)(call)
 
 
 def _alike(call: TfliteCall) -> None:
@@ -324,10 +344,15 @@ _CODES: Mapping[str, Callable[[TfliteCall], list[Operator]]] = {
     "REDUCE_MAX": _global_pool,
     "ADD": _of_two(OperatorKind.ADD),
     "MUL": _of_two(OperatorKind.MULTIPLY),
+    "SUB": _of_two(OperatorKind.SUBTRACT),
     "RELU": _activation(Activation.RELU),
     "RELU6": _activation(Activation.RELU6),
     "LOGISTIC": _activation(Activation.SIGMOID),
     "TANH": _activation(Activation.TANH),
+    "LEAKY_RELU": _leaky_relu,
+    "ELU": _activation(Activation.ELU, 1.0),
+    "HARD_SWISH": _activation(Activation.HARD_SWISH),
+    "GELU": _gelu,
     "SOFTMAX": _softmax,
     "CONCATENATION": _concatenation,
     "PAD": _padding,

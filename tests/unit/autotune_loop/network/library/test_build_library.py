@@ -43,7 +43,9 @@ def every_operator(keras: Any) -> Any:
         layers.Concatenate()([layers.GlobalAveragePooling2D()(padded), further])
     )
     gated = layers.Multiply()([layers.Reshape((1, 1, 28))(gate), padded])
-    summed = layers.Add()([gated, layers.Conv2D(28, 1)(pixels)])
+    summed = layers.LeakyReLU(0.1)(layers.Add()([gated, layers.Conv2D(28, 1)(pixels)]))
+    less = layers.Activation("gelu")(layers.Subtract()([layers.GlobalMaxPooling2D(keepdims=True)(summed), summed]))
+    summed = layers.ELU()(layers.Conv2D(28, 1, activation="hard_swish")((less + 3.0) / 6.0))
     flat = layers.Flatten()(layers.AveragePooling2D(2, padding="same")(layers.BatchNormalization()(summed)))
     head = layers.Softmax()(layers.Activation("tanh")(layers.Dense(5)(flat)))
     outputs = [head, gate, layers.Reshape((4, 1))(further), layers.Reshape((4, 7))(gate)]
