@@ -35,6 +35,8 @@ class OperatorKind(StrEnum):
     RESCALE = "rescale"
 
 
+# They take two tensors, or one and a constant.
+OF_TWO = (OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SUBTRACT)
 # They sum up products with weights.
 REDUCTIONS = (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION, OperatorKind.DENSE)
 
@@ -67,6 +69,17 @@ class Activation(StrEnum):
     GELU = "gelu"
     # With tanh in place of the error function.
     GELU_TANH = "gelu_tanh"
+
+
+# Of bytes they are looked up.
+LOOKED_UP = (
+    Activation.SIGMOID,
+    Activation.TANH,
+    Activation.LEAKY_RELU,
+    Activation.HARD_SWISH,
+    Activation.GELU,
+    Activation.GELU_TANH,
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 from halide_autotune.autotune_loop.network.fusion import fused
 from halide_autotune.autotune_loop.network.keras_constants import scale_by_constant
 from halide_autotune.autotune_loop.network.operators import (
+    OF_TWO,
     Activation,
     Network,
     Operator,
@@ -122,7 +123,7 @@ def _operators(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> list[O
         raise _Unsupported(f"there is no operator for {kind}")
     found, settings = _LAYERS[kind](layer, inputs, output)
     activation = _activation_of(layer, kind)
-    if found in _OF_TWO:
+    if found in OF_TWO:
         # What has one pixel comes second.
         inputs = tuple(sorted(inputs, key=lambda tensor: tensor.shape != output.shape))
     operator = Operator(found, (place,), inputs, output, settings)
@@ -236,9 +237,6 @@ def _pool(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
 def _global_pool(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
     _channels_last(layer)
     return OperatorKind.GLOBAL_POOL, {"is_max": int("Max" in type(layer).__name__)}
-
-
-_OF_TWO = (OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SUBTRACT)
 
 
 def _of_two(kind: OperatorKind) -> Callable[..., Read]:

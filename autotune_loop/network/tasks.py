@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.network.operators import (
+    LOOKED_UP,
     REDUCTIONS,
     Activation,
     ElementType,
@@ -107,7 +108,7 @@ def tasks_of(operators: Iterable[Operator]) -> list[NetworkTask]:
 def _computed(element: ElementType, kind: OperatorKind, activation: Activation, slope: float) -> Computed:
     """What a generator computes: of bytes, what cuts off or is looked up comes with each call."""
     if element is ElementType.INT8:
-        is_looked_up = activation in (Activation.SIGMOID, Activation.TANH)
+        is_looked_up = activation in LOOKED_UP
         if kind is OperatorKind.ACTIVATION and not is_looked_up:
             kind = OperatorKind.RESCALE
         activation, slope = Activation.SIGMOID if is_looked_up else Activation.NONE, 0.0

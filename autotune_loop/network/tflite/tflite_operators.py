@@ -209,8 +209,6 @@ def _global_pool(call: TfliteCall) -> list[Operator]:
 
 def _of_two(kind: OperatorKind) -> Callable[[TfliteCall], list[Operator]]:
     def read(call: TfliteCall) -> list[Operator]:
-        if kind is OperatorKind.SUBTRACT and call.output.element is ElementType.INT8:
-            raise Unsupported(f"{call.code} of int8")
         output = call.output.shape
         one_pixel = (*(1 for _ in output[:-1]), output[-1])
         reshaped = [_reshaped(each, one_pixel) for each in call.taken if each.shape == output[-1:] != output]
@@ -223,10 +221,13 @@ def _of_two(kind: OperatorKind) -> Callable[[TfliteCall], list[Operator]]:
             raise Unsupported(f"{call.code} of {' and '.join('x'.join(map(str, shape)) for shape in shapes)}")
         # What has one pixel comes second.
         inputs = tuple(sorted(taken, key=lambda tensor: tensor.shape != output))
-        settings = {"reverses": int(shapes[0] != output)} if kind is OperatorKind.SUBTRACT else {}
-        return [*reshaped, *_one(kind, call, settings, inputs=inputs)]
+        return [*reshaped, *_one(kind, call, _order(kind, shapes[0] != output), inputs=inputs)]
 
     return read
+
+
+def _order(kind: OperatorKind, is_other_way: bool) -> Settings:
+    return {"reverses": int(is_other_way)} if kind is OperatorKind.SUBTRACT else {}
 
 
 def _of_constant(kind: OperatorKind, call: TfliteCall) -> list[Operator]:
@@ -239,7 +240,9 @@ def _of_constant(kind: OperatorKind, call: TfliteCall) -> list[Operator]:
         raise Unsupported(f"{call.code} of {call.output.element} with a constant of the type {constant.type.lower()}")
     if call.output.element is ElementType.INT8 and len(constant.scales) != 1:
         raise Unsupported(f"{call.code} of a constant with {len(constant.scales)} scales")
-    return _one(kind if call.output.element is ElementType.INT8 else OperatorKind.SCALE, call, {})
+    if call.output.element is not ElementType.INT8:
+        return _one(OperatorKind.SCALE, call, {})
+    return _one(kind, call, _order(kind, call.inputs[0] is constant))
 
 
 def _as_before(call: TfliteCall) -> None:
@@ -251,15 +254,11 @@ def _as_before(call: TfliteCall) -> None:
 def _activation(activation: Activation, slope: float = 0.0) -> Callable[[TfliteCall], list[Operator]]:
     def read(call: TfliteCall) -> list[Operator]:
         _alike(call)
-        if activation not in _OF_BYTES and call.output.element is ElementType.INT8:
+        if activation is Activation.ELU and call.output.element is ElementType.INT8:
             raise Unsupported(f"{call.code} of int8")
         return _one(OperatorKind.ACTIVATION, call, {}, activation=activation, slope=slope)
 
     return read
-
-
-# What is computed of bytes, too.
-_OF_BYTES = (Activation.RELU, Activation.RELU6, Activation.SIGMOID, Activation.TANH)
 
 
 def _leaky_relu(call: TfliteCall) -> list[Operator]:

@@ -101,7 +101,7 @@ def test_activations_with_a_slope_and_constants(keras: Any, compute: Compute) ->
     value = (1.5 - value) / np.array([1.0, -2.0, 0.5, 3.0]) - 0.25
     model = randomized(keras.Model(source, value))
     network = read_keras(model)
-    assert network.unsupported == ()
+    assert not network.unsupported
     found = {each.places[0]: (each.kind.value, each.activation.value, each.slope) for each in network.operators}
     assert found["first"] == ("convolution", "hard_swish", 0)
     assert found["second"] == found["fourth"] == ("convolution", "leaky_relu", SLOPE)
