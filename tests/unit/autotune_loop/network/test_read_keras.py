@@ -103,11 +103,11 @@ def test_activations_with_a_slope_and_constants(keras: Any, compute: Compute) ->
     network = read_keras(model)
     assert not network.unsupported
     found = {each.places[0]: (each.kind.value, each.activation.value, each.slope) for each in network.operators}
-    assert found["first"] == ("convolution", "hard_swish", 0)
+    assert found["first"] == ("convolution", "hard_swish", 0.0)
     assert found["second"] == found["fourth"] == ("convolution", "leaky_relu", SLOPE)
     assert found["third"] == ("depthwise_convolution", "elu", SLOPE)
-    assert found["less"] == ("subtract", "gelu", 0) and found["more"] == ("subtract", "leaky_relu", SLOPE)
-    assert found["fifth"] == ("convolution", "relu6", 0), "what is added goes into the bias"
+    assert found["less"] == ("subtract", "gelu", 0.0) and found["more"] == ("subtract", "leaky_relu", SLOPE)
+    assert found["fifth"] == ("convolution", "relu6", 0.0), "what is added goes into the bias"
     assert len(network.operators) == 9, "constants that follow one another are one scale"
     check_equal(model, network, compute, (7, 6, 4))
 
