@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.layer_check import WHOLE_TOLERANCE, CheckedLayer, compare
+from halide_autotune.autotune_loop.network.layer_check import (
+    WHOLE_TOLERANCE,
+    CheckedLayer,
+    CheckedNetwork,
+    compare,
+)
 from halide_autotune.autotune_loop.network.operators import Activation, ElementType, Network, OperatorKind
 from halide_autotune.autotune_loop.network.tflite.tflite_weights import tflite_weights
 from halide_autotune.targets.errors import NetworkError
@@ -28,8 +33,9 @@ _ROUNDED_TOLERANCE = 0.02
 class TfliteModel:
     """As `LoadedModel`: each layer is compared with what TensorFlow Lite's reference kernels have there.
 
-    They compute the file as a whole, so what follows a wrong layer is wrong, too. Bytes are compared bit for bit. There
-    is no elu among them: of a file with it other kernels of TensorFlow Lite are right, whose bytes may be neighbours.
+    They compute the file as a whole, so what follows a wrong layer cannot be judged. Bytes are compared bit for bit.
+    There is no elu among them: of a file with it other kernels of TensorFlow Lite are right, whose bytes may be
+    neighbours.
 
     Attributes:
         network: what `read_tflite` has read of the file.
@@ -56,24 +62,26 @@ class TfliteModel:
                 found.append(source.uniform(-1.0, 1.0, (1, *each.shape)).astype(numpy.float32))
         return found
 
-    def check_layers(self, inputs: Sequence[Array], made: Mapping[str, Array]) -> list[CheckedLayer | None]:
+    def check(self, inputs: Sequence[Array], made: Mapping[str, Array], outputs: Sequence[Array]) -> CheckedNetwork:
         """Each with the reference's tensor."""
         right, tolerances = self._computed(inputs), _tolerances(self.network)
-        checked: list[CheckedLayer | None] = []
+        layers: list[CheckedLayer] = []
+        # Tensors with other numbers than the reference's, and the wrong layer that they come of.
+        causes: dict[str, str] = {}
         for each in self.network.operators:
             name = each.output.name
+            cause = next((causes[tensor.name] for tensor in each.inputs if tensor.name in causes), None)
             if each.kind is not OperatorKind.RESHAPE:
-                checked.append(compare("+".join(each.places), made[name], right(name), tolerances[name]))
-        return checked
-
-    def check_outputs(self, inputs: Sequence[Array], made: Sequence[Array]) -> list[CheckedLayer]:
-        """Each with the reference's."""
-        right, tolerances = self._computed(inputs), _tolerances(self.network)
-        names = [tensor.name for tensor in self.network.outputs]
-        return [
-            compare(f"output {index}", found, right(name), tolerances[name])
-            for index, (name, found) in enumerate(zip(names, made, strict=True))
-        ]
+                found = compare("+".join(each.places), made[name], right(name), tolerances[name])
+                layers.append(replace(found, follows_from=None if found.is_right else cause))
+                cause = None if found.is_right else cause or found.name
+            if cause is not None:
+                causes[name] = cause
+        ends = []
+        for index, (tensor, values) in enumerate(zip(self.network.outputs, outputs, strict=True)):
+            end = compare(f"output {index}", values, right(tensor.name), tolerances[tensor.name])
+            ends.append(replace(end, follows_from=None if end.is_right else causes.get(tensor.name)))
+        return CheckedNetwork(tuple(layers), tuple(ends))
 
     def _computed(self, inputs: Sequence[Array]) -> Callable[[str], Array]:
         """A tensor of what the interpreter makes of inputs, by its name in the network."""

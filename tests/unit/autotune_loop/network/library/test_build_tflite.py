@@ -81,12 +81,35 @@ def test_a_byte_that_is_off_by_one_is_found(model: Any, tmp_path: Path) -> None:
     inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
     made = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
     computed = [each for each in network.operators if each.kind is not OperatorKind.RESHAPE]
-    checked = opened.check_layers(inputs, made)
+    outputs = [made[each.name].copy() for each in network.outputs]
+    checked = opened.check(inputs, made, outputs).layers
     assert [each and each.name for each in checked] == ["+".join(each.places) for each in computed]
     assert all(each is not None and each.is_right and each.tolerance == 0 for each in checked)
     made[computed[2].output.name].flat[0] ^= 1
-    wrong = [index for index, each in enumerate(opened.check_layers(inputs, made)) if each and not each.is_right]
-    assert wrong == [2]
-    outputs = [made[each.name].copy() for each in network.outputs]
     outputs[1].flat[3] += 0.01
-    assert [each.is_right for each in opened.check_outputs(inputs, outputs)] == [True, False]
+    found = opened.check(inputs, made, outputs)
+    wrong = [index for index, each in enumerate(found.layers) if each and not each.is_right]
+    assert wrong == [2]
+    assert [(each.is_right, each.is_wrong) for each in found.outputs] == [(True, False), (False, True)]
+
+
+def test_what_follows_a_wrong_layer_is_not_told_as_wrong(model: Any, tmp_path: Path) -> None:
+    path = write_tflite(model, tmp_path / "every.tflite", is_int8=True)
+    opened, right = open_model(str(path)), Interpreted(path)
+    network = opened.network
+    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
+    tensors = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
+    layers = [each for each in network.operators if each.kind is not OperatorKind.RESHAPE]
+    takers = [each for each in layers if each.kind is OperatorKind.CONCATENATE]
+    (first,) = [each for each in layers if each.output.name in {tensor.name for tensor in takers[0].inputs[1:2]}]
+    # The last one has numbers of its own that are right.
+    for each in (first, *layers[layers.index(takers[0]) : -1]):
+        tensors[each.output.name].flat[0] += 1
+    outputs = [tensors[each.name].copy() for each in network.outputs]
+    found = opened.check(inputs, tensors, outputs)
+    checked = dict(zip((each.output.name for each in layers), found.layers, strict=True))
+    wrong = [name for name, each in checked.items() if each and each.is_wrong]
+    assert wrong == [first.output.name]
+    following = {name for name, each in checked.items() if each and each.follows_from == "+".join(first.places)}
+    assert following == {each.output.name for each in layers[layers.index(takers[0]) : -1]}
+    assert [each.is_right or each.follows_from == "+".join(first.places) for each in found.outputs] == [True, True]
