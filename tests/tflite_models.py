@@ -70,6 +70,16 @@ def with_other_scales(path: Path, output: Path, seed: int) -> Path:
     return output
 
 
+def with_output_scale(path: Path, scale: float) -> None:
+    """Give a model's output another scale, which may be one that no kernel can compute with."""
+    from tensorflow.lite.tools import flatbuffer_utils
+
+    model = flatbuffer_utils.read_model(str(path))
+    (graph,) = model.subgraphs
+    graph.tensors[graph.outputs[0]].quantization.scale = [scale]
+    flatbuffer_utils.write_model(model, str(path))
+
+
 class Interpreted:
     """All tensors that TensorFlow Lite's reference kernels compute of random pictures, by their names in a network.
 

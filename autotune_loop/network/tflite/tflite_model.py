@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,9 @@ from halide_autotune.autotune_loop.network.layer_check import (
     compare,
 )
 from halide_autotune.autotune_loop.network.operators import Activation, ElementType, Network, OperatorKind
+from halide_autotune.autotune_loop.network.tflite.read_tflite import tensor_place
+from halide_autotune.autotune_loop.network.tflite.reference_process import Kernels, reference_tensors
 from halide_autotune.autotune_loop.network.tflite.tflite_weights import tflite_weights
-from halide_autotune.targets.errors import NetworkError
 
 if TYPE_CHECKING:
     import numpy
@@ -72,39 +73,23 @@ class TfliteModel:
             name = each.output.name
             cause = next((causes[tensor.name] for tensor in each.inputs if tensor.name in causes), None)
             if each.kind is not OperatorKind.RESHAPE:
-                found = compare("+".join(each.places), made[name], right(name), tolerances[name])
+                found = compare("+".join(each.places), made[name], right[tensor_place(name)], tolerances[name])
                 layers.append(replace(found, follows_from=None if found.is_right else cause))
                 cause = None if found.is_right else cause or found.name
             if cause is not None:
                 causes[name] = cause
         ends = []
         for index, (tensor, values) in enumerate(zip(self.network.outputs, outputs, strict=True)):
-            end = compare(f"output {index}", values, right(tensor.name), tolerances[tensor.name])
+            end = compare(f"output {index}", values, right[tensor_place(tensor.name)], tolerances[tensor.name])
             ends.append(replace(end, follows_from=None if end.is_right else causes.get(tensor.name)))
         return CheckedNetwork(tuple(layers), tuple(ends))
 
-    def _computed(self, inputs: Sequence[Array]) -> Callable[[str], Array]:
-        """A tensor of what the interpreter makes of inputs, by its name in the network."""
-        import tensorflow as tf
-
-        types = tf.lite.experimental.OpResolverType
-        resolver = types.BUILTIN_WITHOUT_DEFAULT_DELEGATES if _has_elu(self.network) else types.BUILTIN_REF
-        with warnings.catch_warnings():
-            # It tells of a package that has the same interpreter.
-            warnings.simplefilter("ignore")
-            try:
-                interpreter = tf.lite.Interpreter(
-                    str(self.path), experimental_op_resolver_type=resolver, experimental_preserve_all_tensors=True
-                )
-                interpreter.allocate_tensors()
-                for detail, values in zip(interpreter.get_input_details(), inputs, strict=True):
-                    interpreter.set_tensor(detail["index"], values.reshape(detail["shape"]))
-                interpreter.invoke()
-            except (RuntimeError, ValueError) as error:
-                reason = " ".join(str(error).split())[:300]
-                raise NetworkError(f"TensorFlow Lite cannot compute {self.path}: {reason}.") from error
-        # 't5_as_6' is t5 in another shape.
-        return lambda name: interpreter.get_tensor(int(name[1:].partition("_")[0]))
+    def _computed(self, inputs: Sequence[Array]) -> dict[int, Array]:
+        """What is right for inputs, by places in the file."""
+        tensors = [*self.network.outputs, *(operator.output for operator in self.network.operators)]
+        wanted = {tensor_place(tensor.name): math.prod(tensor.shape) for tensor in tensors}
+        kernels = Kernels.OPTIMISED if _has_elu(self.network) else Kernels.REFERENCE
+        return reference_tensors(self.path, kernels, inputs, wanted)
 
 
 def _has_elu(network: Network) -> bool:
