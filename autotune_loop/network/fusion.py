@@ -84,8 +84,9 @@ def _joined(before: Operator, operator: Operator) -> Operator:
         pads = {name: pad + operator.settings[name] for name, pad in before.settings.items()}
         inputs = (*before.inputs, *operator.inputs[1:])
         return replace(operator, places=places, inputs=inputs, settings={**operator.settings, **pads})
-    joined = replace(before, places=places, output=operator.output)
-    joined = replace(joined, activation=operator.activation, slope=operator.slope)
+    joined = replace(
+        before, places=places, output=operator.output, activation=operator.activation, slope=operator.slope
+    )
     if operator.kind is OperatorKind.SCALE:
         # Its factors go into the weights, its offsets into the bias.
         settings = {**before.settings, "has_bias": 1} if before.kind in REDUCTIONS else before.settings

@@ -40,7 +40,8 @@ def lookup_table(activation: Activation, slope: float, source: Quantization, out
         made = numpy.array(_hard_swish(steps, source, output))
     else:
         made = _of_floats(_FUNCTIONS[activation], steps, source, output)
-    found: Array = numpy.clip(made + output.zero_point, LEAST, LARGEST).astype(numpy.int8)
+    with numpy.errstate(invalid="ignore"):
+        found: Array = numpy.clip(made + output.zero_point, LEAST, LARGEST).astype(numpy.int8)
     return found
 
 

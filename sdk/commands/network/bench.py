@@ -97,7 +97,9 @@ def _print(found: BenchedNetwork) -> None:
         if followers:
             several = len(followers) - _MOST_FOLLOWERS
             told = ", ".join(followers[:_MOST_FOLLOWERS]) + (f" and {several} more" if several > 0 else "")
-            typer.echo(f"Of {name} schedules these follow from what is wrong and were not judged: {told}.", err=True)
+            typer.echo(
+                f"With {name} schedules these follow from a wrong layer and could not be judged: {told}.", err=True
+            )
 
 
 def _brief(name: str) -> str:

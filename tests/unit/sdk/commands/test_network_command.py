@@ -94,7 +94,7 @@ def test_what_follows_from_a_wrong_layer_is_told_as_such(
     code, shown, told = run(capsys, "model.tflite", command="bench")
     assert code == 1 and re.search(r"head +follows from a wrong one", shown) and re.search(r"stem +5.0e-01", shown)
     assert "stem with default schedules is off by 0.5" in told and "head with default schedules is off" not in told
-    assert "Of default schedules these follow from what is wrong and were not judged: head, output 0." in told
+    assert "With default schedules these follow from a wrong layer and could not be judged: head, output 0." in told
     code, shown, _ = run(capsys, "model.tflite", "--json", command="bench")
     checks = [layer["checks"]["default"] for layer in json.loads(shown)["layers"]]
     assert code == 1 and [each["follows_from"] for each in checks] == [None, "stem"]
