@@ -67,9 +67,8 @@ def check_built(model: LoadedModel, made: NetworkLibrary, target: str, settings:
     subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
     layers = _tensors(folder / "layers.raw", [step.output for step in steps])
     by_name = {step.output.name: part for step, part in zip(steps, layers, strict=True)}
-    checked = [each for each in model.check_layers(inputs, by_name) if each is not None]
-    checked += model.check_outputs(inputs, _tensors(folder / "out.raw", model.network.outputs))
-    assert [each for each in checked if not each.is_right] == []
+    checked = model.check(inputs, by_name, _tensors(folder / "out.raw", model.network.outputs))
+    assert [each for each in (*checked.layers, *checked.outputs) if each and not each.is_right] == []
     report = json.loads((folder / "report.json").read_text())
     assert [layer["name"] for layer in report["layers"]] == [step.name for step in steps]
     assert report["median_ms"] > 0

@@ -51,13 +51,47 @@ def write_tflite(model: Any, path: Path, *, is_int8: bool, one_scale: bool = Fal
     return path
 
 
-class Interpreted:
-    """All tensors that TensorFlow Lite's reference kernels compute of random pictures, by their names in a network."""
+def with_other_scales(path: Path, output: Path, seed: int) -> Path:
+    """A model of bytes whose tensors, constants excepted, have other scales and zero points, and leaky_relu another
+    slope."""
+    from tensorflow.lite.python import schema_py_generated as schema
+    from tensorflow.lite.tools import flatbuffer_utils
 
-    def __init__(self, path: Path) -> None:
+    source, model = np.random.default_rng(seed), flatbuffer_utils.read_model(str(path))
+    (graph,) = model.subgraphs
+    for tensor in graph.tensors:
+        if tensor.type == schema.TensorType.INT8 and model.buffers[tensor.buffer].data is None:
+            tensor.quantization.scale = [float(2.0 ** source.uniform(-7, -1))]
+            tensor.quantization.zeroPoint = [int(source.integers(-128, 128))]
+    for operator in graph.operators:
+        if isinstance(operator.builtinOptions, schema.LeakyReluOptionsT):
+            operator.builtinOptions.alpha = float(source.normal())
+    flatbuffer_utils.write_model(model, str(output))
+    return output
+
+
+def with_output_scale(path: Path, scale: float) -> None:
+    """Give a model's output another scale, which may be one that no kernel can compute with."""
+    from tensorflow.lite.tools import flatbuffer_utils
+
+    model = flatbuffer_utils.read_model(str(path))
+    (graph,) = model.subgraphs
+    graph.tensors[graph.outputs[0]].quantization.scale = [scale]
+    flatbuffer_utils.write_model(model, str(path))
+
+
+class Interpreted:
+    """All tensors that TensorFlow Lite's reference kernels compute of random pictures, by their names in a network.
+
+    Args:
+        has_elu: which the reference has no kernel for; others are taken then.
+    """
+
+    def __init__(self, path: Path, has_elu: bool = False) -> None:
         import tensorflow as tf
 
-        reference = tf.lite.experimental.OpResolverType.BUILTIN_REF
+        types = tf.lite.experimental.OpResolverType
+        reference = types.BUILTIN_WITHOUT_DEFAULT_DELEGATES if has_elu else types.BUILTIN_REF
         with warnings.catch_warnings():
             # Of the package that will have the interpreter.
             warnings.simplefilter("ignore")
@@ -67,7 +101,13 @@ class Interpreted:
         self._interpreter.allocate_tensors()
         source = np.random.default_rng(3)
         for each in self._interpreter.get_input_details():
-            self._interpreter.set_tensor(each["index"], source.normal(0.2, 1, each["shape"]).astype(np.float32))
+            is_of_bytes = each["dtype"] is np.int8
+            self._interpreter.set_tensor(
+                each["index"],
+                source.integers(-128, 128, each["shape"], np.int8)
+                if is_of_bytes
+                else source.normal(0.2, 1, each["shape"]).astype(np.float32),
+            )
         self._interpreter.invoke()
 
     def tensor(self, name: str, shape: Sequence[int]) -> Array:

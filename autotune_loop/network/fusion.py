@@ -19,7 +19,13 @@ from halide_autotune.autotune_loop.network.operators import (
 )
 
 # What follows can be done where their result is made.
-_TAKES_ACTIVATION = (*REDUCTIONS, OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SCALE)
+_TAKES_ACTIVATION = (
+    *REDUCTIONS,
+    OperatorKind.ADD,
+    OperatorKind.MULTIPLY,
+    OperatorKind.SUBTRACT,
+    OperatorKind.SCALE,
+)
 
 
 def fused(operators: list[Operator], kept: set[str]) -> list[Operator]:
@@ -78,7 +84,9 @@ def _joined(before: Operator, operator: Operator) -> Operator:
         pads = {name: pad + operator.settings[name] for name, pad in before.settings.items()}
         inputs = (*before.inputs, *operator.inputs[1:])
         return replace(operator, places=places, inputs=inputs, settings={**operator.settings, **pads})
-    joined = replace(before, places=places, output=operator.output, activation=operator.activation)
+    joined = replace(
+        before, places=places, output=operator.output, activation=operator.activation, slope=operator.slope
+    )
     if operator.kind is OperatorKind.SCALE:
         # Its factors go into the weights, its offsets into the bias.
         settings = {**before.settings, "has_bias": 1} if before.kind in REDUCTIONS else before.settings

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.layer_check import CheckedLayer, check_layers, check_outputs, random_inputs
+from halide_autotune.autotune_loop.network.layer_check import CheckedNetwork, check_layers, check_outputs, random_inputs
 from halide_autotune.autotune_loop.network.operators import Network
 from halide_autotune.autotune_loop.network.weights import operator_weights
 
@@ -38,10 +38,9 @@ class KerasModel:
         """Floats from −1 to 1."""
         return random_inputs(self.model)
 
-    def check_layers(self, inputs: Sequence[Array], made: Mapping[str, Array]) -> list[CheckedLayer | None]:
-        """Each on what the network gave it."""
-        return check_layers(self.model, self.network, inputs, made)
-
-    def check_outputs(self, inputs: Sequence[Array], made: Sequence[Array]) -> list[CheckedLayer]:
-        """With the model as a whole."""
-        return check_outputs(self.model, self.network, inputs, made)
+    def check(self, inputs: Sequence[Array], made: Mapping[str, Array], outputs: Sequence[Array]) -> CheckedNetwork:
+        """Each layer on what the network gave it."""
+        return CheckedNetwork(
+            tuple(check_layers(self.model, self.network, inputs, made)),
+            tuple(check_outputs(self.model, self.network, inputs, outputs)),
+        )

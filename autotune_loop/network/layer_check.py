@@ -30,21 +30,47 @@ class CheckedLayer:
         name: the model's layers that it computes.
         error: the largest difference, of the range of the right numbers; infinite where a number is none.
         tolerance: the largest error that is rounding.
+        follows_from: a wrong layer that it is off because of, or may be: it took other numbers than the reference.
     """
 
     name: str
     error: float
     tolerance: float = LAYER_TOLERANCE
+    follows_from: str | None = None
 
     @property
     def is_right(self) -> bool:
         """Whether it is within the tolerance."""
         return self.error <= self.tolerance
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it took the right numbers and made others."""
+        return not self.is_right and self.follows_from is None
+
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form."""
         error = self.error if self.error < float("inf") else None
-        return {"name": self.name, "error": error, "tolerance": self.tolerance, "is_right": self.is_right}
+        return {
+            "name": self.name,
+            "error": error,
+            "tolerance": self.tolerance,
+            "is_right": self.is_right,
+            "follows_from": self.follows_from,
+        }
+
+
+@dataclass(frozen=True)
+class CheckedNetwork:
+    """A network that was compared.
+
+    Attributes:
+        layers: one for each operator in order, those that give numbers another shape left out; None where the model has
+            no such tensor: that is checked with the operator after it.
+    """
+
+    layers: tuple[CheckedLayer | None, ...]
+    outputs: tuple[CheckedLayer, ...]
 
 
 def random_inputs(model: Any) -> list[Array]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.layer_check import CheckedLayer
+from halide_autotune.autotune_loop.network.layer_check import CheckedNetwork
 from halide_autotune.autotune_loop.network.operators import Network
 
 if TYPE_CHECKING:
@@ -37,16 +37,9 @@ class LoadedModel(Protocol):
     def random_inputs(self) -> list[Array]:
         """One for each of its inputs, the same ones every time, with a batch of one."""
 
-    def check_layers(self, inputs: Sequence[Array], made: Mapping[str, Array]) -> list[CheckedLayer | None]:
-        """Compare what each operator has computed.
+    def check(self, inputs: Sequence[Array], made: Mapping[str, Array], outputs: Sequence[Array]) -> CheckedNetwork:
+        """Compare what each operator has computed, and the network's outputs with those of the model as a whole.
 
         Args:
             made: by the tensors' names.
-
-        Returns:
-            One for each operator in order, those that give numbers another shape left out; None where the model has no
-            such tensor: that is checked with the operator after it.
         """
-
-    def check_outputs(self, inputs: Sequence[Array], made: Sequence[Array]) -> list[CheckedLayer]:
-        """Compare the network's outputs with those of the model as a whole."""

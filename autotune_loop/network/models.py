@@ -19,6 +19,7 @@ from halide_autotune.targets.errors import NetworkError
 from halide_autotune.targets.values.checks import nearest_hint
 
 _SEED = 1
+_PICTURE = (224, 224, 3)
 _APPLICATION = re.compile(r"[A-Z][A-Za-z0-9]+")
 # Of ResNet-18, as AutoTVM counts them (Chen et al. 2018, table 2 of the appendix): rows and columns, channels in and
 # out, kernel, stride.
@@ -141,7 +142,10 @@ def _application(name: str) -> Any:
             f"Keras has no application {name!r}{nearest_hint(name, known)}.",
             next_step="`keras.applications` lists them.",
         )
-    return getattr(keras.applications, name)(weights=None)
+    make = getattr(keras.applications, name)
+    model = make(weights=None)
+    # Some take pictures of any size: they then get that which their weights were made with.
+    return make(weights=None, input_shape=_PICTURE) if None in model.inputs[0].shape[1:] else model
 
 
 def _resnet18_convolutions() -> Network:

@@ -23,6 +23,7 @@ OPERATORS_FILE = Path(__file__).parent / "generators" / "float_operators.py"
 _OPERATIONS = {
     OperatorKind.ADD: "add",
     OperatorKind.MULTIPLY: "multiply",
+    OperatorKind.SUBTRACT: "subtract",
     OperatorKind.SCALE: "scale",
     OperatorKind.ACTIVATION: "none",
 }
@@ -36,7 +37,7 @@ _OF_PICTURES = (
 _OF_ALL = (OperatorKind.SOFTMAX, *_OPERATIONS)
 # They take vectors.
 _OF_VECTORS = (OperatorKind.DENSE, OperatorKind.LSTM_STATE)
-_TRUTHS = ("has_bias", "is_max", "is_hidden")
+_TRUTHS = ("has_bias", "is_max", "is_hidden", "reverses")
 _LAYOUT = PackedLayout()
 
 
@@ -127,5 +128,7 @@ def _parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
         others = task.input_shapes[1:]
         spreads = any(other != shape for other in others)
         known.update(operation=_OPERATIONS[task.kind], spreads=spreads, activation=task.activation.value)
+    if task.slope:
+        known["slope"] = task.slope
     known.update({name: bool(value) if name in _TRUTHS else value for name, value in settings.items()})
     return {name: str(value).lower() for name, value in known.items()}

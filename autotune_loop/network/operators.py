@@ -20,6 +20,8 @@ class OperatorKind(StrEnum):
     GLOBAL_POOL = "global_pool"
     ADD = "add"
     MULTIPLY = "multiply"
+    # The second from the first, or with `reverses` the first from the second.
+    SUBTRACT = "subtract"
     ACTIVATION = "activation"
     SCALE = "scale"
     SOFTMAX = "softmax"
@@ -35,6 +37,8 @@ class OperatorKind(StrEnum):
     RESCALE = "rescale"
 
 
+# They take two tensors, or one and a constant.
+OF_TWO = (OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SUBTRACT)
 # They sum up products with weights.
 REDUCTIONS = (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION, OperatorKind.DENSE)
 
@@ -60,6 +64,24 @@ class Activation(StrEnum):
     SIGMOID = "sigmoid"
     TANH = "tanh"
     SILU = "silu"
+    # They have a slope.
+    LEAKY_RELU = "leaky_relu"
+    ELU = "elu"
+    HARD_SWISH = "hard_swish"
+    GELU = "gelu"
+    # With tanh in place of the error function.
+    GELU_TANH = "gelu_tanh"
+
+
+# Of bytes they are looked up.
+LOOKED_UP = (
+    Activation.SIGMOID,
+    Activation.TANH,
+    Activation.LEAKY_RELU,
+    Activation.HARD_SWISH,
+    Activation.GELU,
+    Activation.GELU_TANH,
+)
 
 
 @dataclass(frozen=True)
@@ -95,6 +117,7 @@ class Operator:
             bytes that has one takes a constant of each channel.
         settings: what its generator is given beside the shapes, such as stride_rows.
         activation: what follows in it.
+        slope: of what is below 0: leaky_relu multiplies with it, elu tends to its negative.
     """
 
     kind: OperatorKind
@@ -103,6 +126,7 @@ class Operator:
     output: Tensor
     settings: Mapping[str, int] = field(default_factory=dict)
     activation: Activation = Activation.NONE
+    slope: float = 0.0
 
 
 @dataclass(frozen=True)

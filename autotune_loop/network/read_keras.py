@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from halide_autotune.autotune_loop.network.fusion import fused
+from halide_autotune.autotune_loop.network.keras_constants import scale_by_constant
 from halide_autotune.autotune_loop.network.operators import (
+    OF_TWO,
     Activation,
     Network,
     Operator,
@@ -21,6 +23,8 @@ from halide_autotune.autotune_loop.network.operators import (
     UnsupportedLayer,
 )
 
+# An activation with its slope.
+Sloped = tuple[Activation, float]
 _ACTIVATIONS: Mapping[str, Activation] = {
     "linear": Activation.NONE,
     "relu": Activation.RELU,
@@ -29,6 +33,8 @@ _ACTIVATIONS: Mapping[str, Activation] = {
     "tanh": Activation.TANH,
     "silu": Activation.SILU,
     "swish": Activation.SILU,
+    "hard_silu": Activation.HARD_SWISH,
+    "gelu": Activation.GELU,
 }
 # What a model can have instead of a layer that has no operator.
 _INSTEAD = {
@@ -38,6 +44,8 @@ _INSTEAD = {
     ),
     "Embedding": "; let the model take the embedded vector as its input",
 }
+# What they are where nothing else is said.
+_SLOPED: Mapping[str, Sloped] = {"leaky_relu": (Activation.LEAKY_RELU, 0.2), "elu": (Activation.ELU, 1.0)}
 # Only for training: what comes in goes out.
 _PASSES = ("Dropout", "SpatialDropout2D", "GaussianNoise", "GaussianDropout", "ActivityRegularization", "Identity")
 
@@ -63,7 +71,7 @@ def read_keras(model: Any) -> Network:
     """
     reading = _Reading()
     name = str(model.name)
-    model = _graph(model)
+    model = keras_graph(model)
     if not hasattr(model, "operations"):
         whole = UnsupportedLayer(name, f"a {type(model).__name__} that is neither functional nor sequential")
         return Network(name, (), (), (), (whole,))
@@ -76,15 +84,15 @@ def read_keras(model: Any) -> Network:
 
 def keras_tensors(model: Any) -> dict[str, Any]:
     """Keras's own tensors of a model that is read as a whole, by the names that ours have; some of ours have none."""
-    reading, graph = _Reading(), _graph(model)
+    reading, graph = _Reading(), keras_graph(model)
     _read(graph, reading)
     nodes = [node for nodes in graph._nodes_by_depth.values() for node in nodes]
     made = {id(each): each for node in nodes for each in node.outputs}
     return {tensor.name: made[key] for key, tensor in reading.tensors.items() if key in made}
 
 
-def _graph(model: Any) -> Any:
-    """The model with its layers' calls: a sequential one has a functional one inside."""
+def keras_graph(model: Any) -> Any:
+    """The model with all its operations and their calls: a sequential one has a functional one inside."""
     return getattr(model, "_functional", None) or model
 
 
@@ -125,15 +133,17 @@ def _operators(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ..
         return [Operator(OperatorKind.RESHAPE, (place,), inputs, output)]
     found, settings = _LAYERS[kind](layer, inputs, output)
     activation = _activation_of(layer, kind)
-    if found in (OperatorKind.ADD, OperatorKind.MULTIPLY):
+    if found in OF_TWO:
         # What has one pixel comes second.
         inputs = tuple(sorted(inputs, key=lambda tensor: tensor.shape != output.shape))
     operator = Operator(found, (place,), inputs, output, settings)
+    if found is OperatorKind.ACTIVATION and activation in (None, (Activation.NONE, 0.0)):
+        return [replace(operator, kind=OperatorKind.RESHAPE if activation else OperatorKind.SOFTMAX)]
     if activation is None:
         between = Tensor(f"{output.name}_before", output.shape)
         softmax = Operator(OperatorKind.SOFTMAX, (place,), (between,), output)
         return [replace(operator, output=between), softmax]
-    return [replace(operator, activation=activation)]
+    return [replace(operator, activation=activation[0], slope=activation[1])]
 
 
 def _lstm_cell(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> list[Operator]:
@@ -157,26 +167,40 @@ def _lstm_cell(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ..
     ]
 
 
-def _activation_of(layer: Any, kind: str) -> Activation | None:
+def _activation_of(layer: Any, kind: str) -> Sloped | None:
     """None for softmax, which needs all numbers at once."""
-    if kind == "ReLU":
-        return _relu_of(layer)
+    if kind in _OWN:
+        return _OWN[kind](layer)
     function = getattr(layer, "activation", None)
     if function is None or kind == "Softmax":
-        return Activation.NONE
+        return Activation.NONE, 0.0
     name = str(getattr(function, "__name__", type(function).__name__))
     if name == "softmax":
         return None
+    if name in _OWN:
+        # A layer as another one's activation.
+        return _OWN[name](function)
+    if name in _SLOPED:
+        return _SLOPED[name]
     if name not in _ACTIVATIONS:
         raise _Unsupported(f"{kind} with the activation {name}")
-    return _ACTIVATIONS[name]
+    return _ACTIVATIONS[name], 0.0
 
 
-def _relu_of(layer: Any) -> Activation:
+def _relu_of(layer: Any) -> Sloped:
     most = layer.max_value
-    if layer.negative_slope or layer.threshold or most not in (None, 6):
-        raise _Unsupported(f"ReLU with negative_slope, threshold or a max_value of {most}")
-    return Activation.RELU if most is None else Activation.RELU6
+    if layer.threshold or most not in (None, 6) or (layer.negative_slope and most is not None):
+        raise _Unsupported(f"ReLU with a threshold, a max_value of {most} or both this and a negative_slope")
+    if layer.negative_slope:
+        return Activation.LEAKY_RELU, float(layer.negative_slope)
+    return (Activation.RELU if most is None else Activation.RELU6), 0.0
+
+
+_OWN: Mapping[str, Callable[[Any], Sloped]] = {
+    "ReLU": _relu_of,
+    "LeakyReLU": lambda layer: (Activation.LEAKY_RELU, float(layer.negative_slope)),
+    "ELU": lambda layer: (Activation.ELU, float(layer.alpha)),
+}
 
 
 Read = tuple[OperatorKind, dict[str, int]]
@@ -248,6 +272,8 @@ def _global_pool(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read
 
 def _of_two(kind: OperatorKind) -> Callable[..., Read]:
     def read(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+        if len(inputs) == 1 and scale_by_constant(layer) is not None:
+            return OperatorKind.SCALE, {}
         if len(inputs) != 2:
             raise _Unsupported(f"{type(layer).__name__} of {len(inputs)} tensors")
         one_pixel = (*(1 for _ in output.shape[:-1]), output.shape[-1])
@@ -255,7 +281,8 @@ def _of_two(kind: OperatorKind) -> Callable[..., Read]:
         if output.shape not in shapes or any(shape not in (output.shape, one_pixel) for shape in shapes):
             told = " and ".join("x".join(map(str, shape)) for shape in shapes)
             raise _Unsupported(f"{type(layer).__name__} of {told}")
-        return kind, {}
+        is_first_whole = inputs[0].shape == output.shape
+        return kind, {"reverses": int(not is_first_whole)} if kind is OperatorKind.SUBTRACT else {}
 
     return read
 
@@ -264,6 +291,12 @@ def _normalization(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Re
     axes = [layer.axis] if isinstance(layer.axis, int) else [*layer.axis]
     if axes not in ([-1], [len(inputs[0].shape)]):
         raise _Unsupported(f"{type(layer).__name__} along axis {layer.axis}")
+    return OperatorKind.SCALE, {}
+
+
+def _scale(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    if scale_by_constant(layer) is None:
+        raise _Unsupported(f"{type(layer).__name__} that is not by a constant of each channel")
     return OperatorKind.SCALE, {}
 
 
@@ -301,11 +334,15 @@ _LAYERS: Mapping[str, Callable[..., Read]] = {
     "BatchNormalization": _normalization,
     "Normalization": _normalization,
     "Rescaling": _plain(OperatorKind.SCALE),
-    "ReLU": _plain(OperatorKind.ACTIVATION),
+    **dict.fromkeys(_OWN, _plain(OperatorKind.ACTIVATION)),
     "Activation": _plain(OperatorKind.ACTIVATION),
     "Softmax": _softmax,
     "Add": _of_two(OperatorKind.ADD),
     "Multiply": _of_two(OperatorKind.MULTIPLY),
+    "Subtract": _of_two(OperatorKind.SUBTRACT),
+    # By a constant.
+    "Divide": _scale,
+    "TrueDivide": _scale,
     "Concatenate": _concatenation,
     "ZeroPadding2D": _padding,
     "Flatten": _plain(OperatorKind.RESHAPE),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.network.operators import (
+    LOOKED_UP,
     REDUCTIONS,
     Activation,
     ElementType,
@@ -15,7 +16,9 @@ from halide_autotune.autotune_loop.network.operators import (
     Shape,
 )
 
-TaskKey = tuple[ElementType, OperatorKind, Activation, tuple[Shape, ...], Shape, tuple[tuple[str, int], ...]]
+# What a generator computes of one shape.
+Computed = tuple[ElementType, OperatorKind, Activation, float]
+TaskKey = tuple[*Computed, tuple[Shape, ...], Shape, tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class NetworkTask:
         operations: multiplications and additions of one call; 0 where nothing is computed.
         element: bytes where it takes or makes them. Of these an activation that cuts off is no setting: its limits come
             with each call.
+        slope: of the activation; of bytes it comes with each call, too.
     """
 
     kind: OperatorKind
@@ -39,6 +43,7 @@ class NetworkTask:
     places: tuple[tuple[str, ...], ...]
     operations: int
     element: ElementType = ElementType.FLOAT32
+    slope: float = 0.0
 
     @property
     def count(self) -> int:
@@ -48,7 +53,7 @@ class NetworkTask:
     @property
     def key(self) -> TaskKey:
         """That of its operators."""
-        computed = _computed(self.element, self.kind, self.activation)
+        computed = _computed(self.element, self.kind, self.activation, self.slope)
         return *computed, self.input_shapes, self.output_shape, self.settings
 
     @property
@@ -60,7 +65,8 @@ class NetworkTask:
         # What a reduction takes further is added to its result.
         taken, added = (shapes[:1], shapes[1:]) if self.kind in REDUCTIONS else (shapes, [])
         after = [f"plus {shape}" for shape in added]
-        after += [] if self.activation is Activation.NONE else [self.activation.value]
+        slope = f" {self.slope:g}" if self.slope else ""
+        after += [] if self.activation is Activation.NONE else [f"{self.activation.value}{slope}"]
         if "is_hidden" in known:
             after.append("hidden" if known["is_hidden"] else "carry")
         of = f"{' and '.join(taken)} to {'x'.join(map(str, self.output_shape))}"
@@ -76,6 +82,7 @@ class NetworkTask:
             "output_shape": list(self.output_shape),
             "settings": dict(self.settings),
             "activation": self.activation.value,
+            "slope": self.slope,
             "count": self.count,
             "operations": self.operations,
             "places": [list(place) for place in self.places],
@@ -86,7 +93,7 @@ def task_key(operator: Operator) -> TaskKey:
     """What operators of one task have in common."""
     shapes = tuple(each.shape for each in operator.inputs)
     settings = tuple(sorted(operator.settings.items()))
-    computed = _computed(_element(operator), operator.kind, operator.activation)
+    computed = _computed(_element(operator), operator.kind, operator.activation, operator.slope)
     return *computed, shapes, operator.output.shape, settings
 
 
@@ -100,16 +107,14 @@ def tasks_of(operators: Iterable[Operator]) -> list[NetworkTask]:
     return sorted(tasks, key=lambda task: -task.count * task.operations)
 
 
-def _computed(
-    element: ElementType, kind: OperatorKind, activation: Activation
-) -> tuple[ElementType, OperatorKind, Activation]:
+def _computed(element: ElementType, kind: OperatorKind, activation: Activation, slope: float) -> Computed:
     """What a generator computes: of bytes, what cuts off or is looked up comes with each call."""
     if element is ElementType.INT8:
-        is_looked_up = activation in (Activation.SIGMOID, Activation.TANH)
+        is_looked_up = activation in LOOKED_UP
         if kind is OperatorKind.ACTIVATION and not is_looked_up:
             kind = OperatorKind.RESCALE
-        activation = Activation.SIGMOID if is_looked_up else Activation.NONE
-    return element, kind, activation
+        activation, slope = Activation.SIGMOID if is_looked_up else Activation.NONE, 0.0
+    return element, kind, activation, slope
 
 
 def _element(operator: Operator) -> ElementType:
@@ -119,7 +124,7 @@ def _element(operator: Operator) -> ElementType:
 
 def _task(several: list[Operator]) -> NetworkTask:
     first = several[0]
-    element, kind, activation = _computed(_element(first), first.kind, first.activation)
+    element, kind, activation, slope = _computed(_element(first), first.kind, first.activation, first.slope)
     return NetworkTask(
         kind,
         tuple(each.shape for each in first.inputs),
@@ -129,6 +134,7 @@ def _task(several: list[Operator]) -> NetworkTask:
         tuple(each.places for each in several),
         operations_of(first),
         element,
+        slope,
     )
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from halide_autotune.autotune_loop.network.keras_constants import scale_by_constant
 from halide_autotune.autotune_loop.network.operators import REDUCTIONS, Network, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.read_keras import keras_graph
 
 if TYPE_CHECKING:
     import numpy
@@ -29,7 +31,7 @@ def operator_weights(model: Any, network: Network) -> list[tuple[Array, ...]]:
     Args:
         model: the `keras.Model` that the network was read from.
     """
-    layers = {str(layer.name): layer for layer in model.layers}
+    layers = {str(layer.name): layer for layer in keras_graph(model).operations}
     return [_weights([layers[place] for place in each.places], each) for each in network.operators]
 
 
@@ -46,8 +48,10 @@ def _weights(layers: Sequence[Any], operator: Operator) -> tuple[Array, ...]:
             recurrent = [layer.recurrent_kernel] if hasattr(layer, "recurrent_kernel") else []
             weights = numpy.concatenate([numpy.asarray(each, numpy.float64) for each in (layer.kernel, *recurrent)])
             offsets = numpy.asarray(layer.bias, numpy.float64) if layer.use_bias else offsets
-        elif type(layer).__name__ in _SCALES:
-            factor, offset = _scale(layer)
+            continue
+        scale = _scale(layer) if type(layer).__name__ in _SCALES else scale_by_constant(layer)
+        if scale is not None:
+            factor, offset = scale
             factors, offsets = factors * factor, offsets * factor + offset
     if weights is None:
         return _single(factors, offsets)

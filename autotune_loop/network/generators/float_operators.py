@@ -7,6 +7,7 @@ parameters; all shapes are fixed by them. A reduction has what follows it in pla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import halide as hl
@@ -27,6 +28,8 @@ class _Reduction(hl.Generator):
     # Something of the output's shape that is added before the activation.
     adds = hl.GeneratorParam(False)
     activation = hl.GeneratorParam("none")
+    # Of an activation that has one.
+    slope = hl.GeneratorParam(0.0)
 
 
 @hl.generator(name="convolution")
@@ -209,11 +212,15 @@ class Elementwise(hl.Generator):
     rows = hl.GeneratorParam(56)
     columns = hl.GeneratorParam(56)
     channels_in = hl.GeneratorParam(64)
-    # With the second input: add, multiply; scale takes a factor and an offset for each channel; none takes nothing.
+    # With the second input: add, multiply, subtract; scale takes a factor and an offset for each channel; none takes
+    # nothing.
     operation = hl.GeneratorParam("add")
     # The second input has one row and column.
     spreads = hl.GeneratorParam(False)
+    # The first input is subtracted from the second.
+    reverses = hl.GeneratorParam(False)
     activation = hl.GeneratorParam("none")
+    slope = hl.GeneratorParam(0.0)
 
     input = hl.InputBuffer(hl.Float(32), 3)
     output = hl.OutputBuffer(hl.Float(32), 3)
@@ -234,9 +241,10 @@ class Elementwise(hl.Generator):
             fix(g.offsets, shape[:1])
         elif operation != "none":
             second = g.second[c, 0, 0] if g.spreads else g.second[c, x, y]
-            value = value + second if operation == "add" else value * second
+            value, second = (second, value) if g.reverses else (value, second)
+            value = _OPERATIONS[operation](value, second)
             fix(g.second, (shape[0], 1, 1) if g.spreads else shape)
-        g.output[c, x, y] = _ACTIVATIONS[str(g.activation)](value)
+        g.output[c, x, y] = _activated(g, value)
         fix(g.input, shape)
         fix_output(g.output, shape)
 
@@ -276,7 +284,7 @@ def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
     """What follows a reduction in place, and the shapes that all of them have."""
     place = (c, x, y)[: len(shape)]
     value = total[place] + g.added[place] if g.adds else total[place]
-    g.output[place] = _ACTIVATIONS[str(g.activation)](value)
+    g.output[place] = _activated(g, value)
     if g.has_bias:
         fix(g.bias, shape[:1])
     if g.adds:
@@ -342,6 +350,20 @@ def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Siz
     sums.vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
 
 
+def _activated(g: hl.Generator, value: hl.Expr) -> hl.Expr:
+    name = str(g.activation)
+    return _SLOPED[name](value, hl.f32(float(g.slope))) if name in _SLOPED else _ACTIVATIONS[name](value)
+
+
+_OPERATIONS: dict[str, Callable[[hl.Expr, hl.Expr], hl.Expr]] = {
+    "add": lambda first, second: first + second,
+    "multiply": lambda first, second: first * second,
+    "subtract": lambda first, second: first - second,
+}
+_SLOPED: dict[str, Callable[[hl.Expr, hl.Expr], hl.Expr]] = {
+    "leaky_relu": lambda value, slope: hl.select(value > 0, value, slope * value),
+    "elu": lambda value, slope: hl.select(value > 0, value, slope * (hl.exp(value) - 1.0)),
+}
 _ACTIVATIONS: dict[str, Callable[[hl.Expr], hl.Expr]] = {
     "none": lambda value: value,
     "relu": lambda value: hl.max(value, 0.0),
@@ -349,6 +371,12 @@ _ACTIVATIONS: dict[str, Callable[[hl.Expr], hl.Expr]] = {
     "sigmoid": lambda value: 1.0 / (1.0 + hl.exp(-value)),
     "tanh": hl.tanh,
     "silu": lambda value: value / (1.0 + hl.exp(-value)),
+    "hard_swish": lambda value: value * hl.clamp(value + 3.0, 0.0, 6.0) / 6.0,
+    # Hendrycks and Gimpel, Gaussian Error Linear Units (2016), section 2.
+    "gelu": lambda value: 0.5 * value * (1.0 + hl.erf(value * hl.f32(0.5**0.5))),
+    "gelu_tanh": lambda value: (
+        0.5 * value * (1.0 + hl.tanh(hl.f32((2 / math.pi) ** 0.5) * (value + hl.f32(0.044715) * value * value * value)))
+    ),
 }
 
 if __name__ == "__main__":

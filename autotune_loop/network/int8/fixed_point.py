@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from halide_autotune.autotune_loop.network.operators import Activation, Quantization
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy
 
     Array = numpy.ndarray[Any, Any]
@@ -33,14 +31,14 @@ class FixedPoint(NamedTuple):
 
 
 def fixed_point(real: float) -> FixedPoint:
-    """The nearest to a number that is not negative; 0 for what is too small for any output to show, or too large."""
-    if not 0 < real < 1 << _BITS:
+    """The nearest to a number; 0 for what is too small for any output to show, or too large."""
+    if not 0 < abs(real) < 1 << _BITS:
         return FixedPoint(0, 0)
-    fraction, shift = math.frexp(real)
+    fraction, shift = math.frexp(abs(real))
     factor = math.floor(fraction * (1 << _BITS) + 0.5)
     if factor == 1 << _BITS:
         factor, shift = factor // 2, shift + 1
-    return FixedPoint(factor, shift) if -_BITS <= shift < _BITS else FixedPoint(0, 0)
+    return FixedPoint(int(math.copysign(factor, real)), shift) if -_BITS <= shift < _BITS else FixedPoint(0, 0)
 
 
 def of_product(source: Quantization, weight_scale: float, output: Quantization) -> FixedPoint:
@@ -50,12 +48,12 @@ def of_product(source: Quantization, weight_scale: float, output: Quantization) 
 
 def of_single_product(source: Quantization, weight_scale: float, output: Quantization) -> FixedPoint:
     """The same where all weights of a dense layer have one scale."""
-    return fixed_point(_single(source.scale * weight_scale) / output.scale)
+    return fixed_point(single(source.scale * weight_scale) / output.scale)
 
 
 def of_multiplication(first: Quantization, second: Quantization, output: Quantization) -> FixedPoint:
     """From a product of two numbers to its output."""
-    return fixed_point(_single(_single(first.scale * second.scale) / output.scale))
+    return fixed_point(single(single(first.scale * second.scale) / output.scale))
 
 
 def of_change(source: Quantization, output: Quantization) -> FixedPoint:
@@ -65,7 +63,7 @@ def of_change(source: Quantization, output: Quantization) -> FixedPoint:
 
 def of_activation(source: Quantization, output: Quantization) -> FixedPoint:
     """The same where it is an activation's."""
-    return fixed_point(_single(source.scale / output.scale))
+    return fixed_point(single(source.scale / output.scale))
 
 
 def of_mean(source: Quantization, output: Quantization, count: int) -> FixedPoint:
@@ -83,6 +81,18 @@ def of_addition(first: Quantization, second: Quantization, output: Quantization)
     return fixed_point(first.scale / twice), fixed_point(second.scale / twice), fixed_point(twice / whole)
 
 
+def multiply_rounded(value: int, point: FixedPoint) -> int:
+    """value · point, as the generators' `multiply_rounded`, where nothing overflows."""
+    product = ((value << max(point.shift, 0)) * point.factor + (1 << _BITS - 1)) >> _BITS
+    return divide_by_power(product, max(-point.shift, 0))
+
+
+def divide_by_power(value: int, exponent: int) -> int:
+    """value ÷ 2^exponent, away from zero in the middle."""
+    half = 1 << exponent >> 1
+    return (value + half) >> exponent if value >= 0 else -((half - value) >> exponent)
+
+
 def limits(activation: Activation, output: Quantization) -> tuple[int, int]:
     """The least and the largest output that an activation leaves."""
     low, high = LEAST, LARGEST
@@ -94,33 +104,16 @@ def limits(activation: Activation, output: Quantization) -> tuple[int, int]:
 
 
 def _quantized(real: float, output: Quantization) -> int:
-    steps = min(_single(real / output.scale), float(LARGEST - LEAST))
+    steps = min(single(real / output.scale), float(LARGEST - LEAST))
     return output.zero_point + math.floor(steps + 0.5)
 
 
-def _single(real: float) -> float:
+def single(real: float) -> float:
     """The nearest 32-bit float."""
     import numpy
 
     with numpy.errstate(over="ignore"):
         return float(numpy.float32(real))
-
-
-def lookup(activation: Activation, source: Quantization, output: Quantization) -> Array:
-    """An activation's outputs for −128 to 127."""
-    import numpy
-
-    functions: dict[Activation, Callable[[Array], Array]] = {
-        Activation.SIGMOID: lambda real: 1 / (1 + numpy.exp(-real)),
-        Activation.TANH: numpy.tanh,
-    }
-    steps = numpy.arange(LEAST, LARGEST + 1) - source.zero_point
-    with numpy.errstate(over="ignore", invalid="ignore"):
-        real = numpy.float32(source.scale) * steps.astype(numpy.float32)
-        made = functions[activation](real) * numpy.float32(_single(1 / output.scale))
-        rounded = numpy.trunc(made + numpy.copysign(numpy.float32(0.5), made)) + output.zero_point
-        found: Array = numpy.clip(rounded, LEAST, LARGEST).astype(numpy.int8)
-    return found
 
 
 def powers(source: Quantization) -> Array:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.network import generators
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, Activation, OperatorKind
+from halide_autotune.autotune_loop.network.operators import LOOKED_UP, OF_TWO, REDUCTIONS, OperatorKind
 from halide_autotune.autotune_loop.network.tasks import NetworkTask
 
 _FOLDER = Path(generators.__file__).parent
@@ -22,6 +22,8 @@ _DENSE = "int8_dense"
 # They take what has any shape for a picture.
 _OF_ALL = {
     OperatorKind.ADD: "int8_add",
+    # With a negative factor.
+    OperatorKind.SUBTRACT: "int8_add",
     OperatorKind.MULTIPLY: "int8_multiply",
     OperatorKind.ACTIVATION: "int8_rescale",
     OperatorKind.RESCALE: "int8_rescale",
@@ -36,7 +38,7 @@ def int8_generator(task: NetworkTask) -> str | None:
     dimensions = len(task.input_shapes[0])
     if task.kind is OperatorKind.DENSE:
         return _DENSE if dimensions == 1 else None
-    if task.kind is OperatorKind.ACTIVATION and task.activation in (Activation.SIGMOID, Activation.TANH):
+    if task.kind is OperatorKind.ACTIVATION and task.activation in LOOKED_UP:
         return "int8_lookup"
     return _OF_ALL.get(task.kind) or (_OF_PICTURES.get(task.kind) if dimensions == 3 else None)
 
@@ -57,7 +59,9 @@ def int8_parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str
         known.update(rows=rows, columns=columns)
     if task.kind in REDUCTIONS and task.kind is not OperatorKind.DEPTHWISE_CONVOLUTION:
         known.update(channels_out=task.output_shape[-1], depth=layout.depth, block=layout.block)
-    if task.kind in (OperatorKind.ADD, OperatorKind.MULTIPLY):
+    # It comes with each call, as a sign.
+    known.pop("reverses", None)
+    if task.kind in OF_TWO:
         # A constant has one number for each channel.
         known["spreads"] = task.input_shapes[1:] != (task.input_shapes[0],)
     known.update({name: bool(known[name]) for name in ("is_max", "rounds_once") if name in known})

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.int8 import fixed_point
 from halide_autotune.autotune_loop.network.int8.fixed_point import FixedPoint
+from halide_autotune.autotune_loop.network.int8.lookup_tables import lookup_table
 from halide_autotune.autotune_loop.network.operators import (
+    LOOKED_UP,
+    OF_TWO,
     REDUCTIONS,
     Activation,
     Operator,
@@ -71,7 +74,7 @@ def int8_inputs(operator: Operator, constants: Sequence[Int8Constant], layout: P
     """
     if operator.kind in REDUCTIONS:
         return _of_reduction(operator, constants, layout)
-    if operator.kind in (OperatorKind.ADD, OperatorKind.MULTIPLY):
+    if operator.kind in OF_TWO:
         return _of_two(operator, constants)
     source, output = _known(operator.inputs[0]), _known(operator.output)
     if operator.kind is OperatorKind.SOFTMAX:
@@ -86,8 +89,8 @@ def int8_inputs(operator: Operator, constants: Sequence[Int8Constant], layout: P
     if operator.kind is OperatorKind.RESCALE:
         return _rescaling(fixed_point.of_change(source, output), source, output, Activation.NONE)
     if operator.kind is OperatorKind.ACTIVATION:
-        if operator.activation in (Activation.SIGMOID, Activation.TANH):
-            return (fixed_point.lookup(operator.activation, source, output),)
+        if operator.activation in LOOKED_UP:
+            return (lookup_table(operator.activation, operator.slope, source, output),)
         return _rescaling(fixed_point.of_activation(source, output), source, output, operator.activation)
     return _integers(output.zero_point) if operator.kind is OperatorKind.PAD else ()
 
@@ -168,6 +171,9 @@ def _of_two(operator: Operator, constants: Sequence[Int8Constant]) -> tuple[Arra
         *terms, whole = [fixed_point.of_multiplication(first, second, output)]
     else:
         *terms, whole = fixed_point.of_addition(first, second, output)
+    if operator.kind is OperatorKind.SUBTRACT:
+        subtracted = 0 if operator.settings["reverses"] else 1
+        terms[subtracted] = FixedPoint(-terms[subtracted].factor, terms[subtracted].shift)
     numbers = [number for term in terms for number in term]
     return (
         *given,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _OF_PIXELS = (
     OperatorKind.ADD,
     OperatorKind.MULTIPLY,
+    OperatorKind.SUBTRACT,
     OperatorKind.SCALE,
     OperatorKind.ACTIVATION,
     OperatorKind.QUANTIZE,

@@ -61,6 +61,11 @@ def tensor_name(place: int) -> str:
     return f"t{place}"
 
 
+def tensor_place(name: str) -> int:
+    """The place in the file of a network's tensor; 't5_as_6' is t5 in another shape."""
+    return int(name[1:].partition("_")[0])
+
+
 def _network(file: TfliteFile) -> Network:
     reading = _Reading(file)
     made = {tensor_name(place) for place in file.inputs}

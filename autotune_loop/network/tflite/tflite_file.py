@@ -38,6 +38,9 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "Pool2DOptions": ("Padding", "StrideH", "StrideW", "FilterHeight", "FilterWidth", "FusedActivationFunction"),
     "AddOptions": ("FusedActivationFunction",),
     "MulOptions": ("FusedActivationFunction",),
+    "SubOptions": ("FusedActivationFunction",),
+    "LeakyReluOptions": ("Alpha",),
+    "GeluOptions": ("Approximate",),
     "ConcatenationOptions": ("Axis", "FusedActivationFunction"),
     "SoftmaxOptions": ("Beta",),
 }  # fmt: skip

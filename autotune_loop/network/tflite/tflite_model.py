@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.layer_check import WHOLE_TOLERANCE, CheckedLayer, compare
-from halide_autotune.autotune_loop.network.operators import ElementType, Network, OperatorKind
+from halide_autotune.autotune_loop.network.layer_check import (
+    WHOLE_TOLERANCE,
+    CheckedLayer,
+    CheckedNetwork,
+    compare,
+)
+from halide_autotune.autotune_loop.network.operators import Activation, ElementType, Network, OperatorKind
+from halide_autotune.autotune_loop.network.tflite.read_tflite import tensor_place
+from halide_autotune.autotune_loop.network.tflite.reference_process import Kernels, reference_tensors
 from halide_autotune.autotune_loop.network.tflite.tflite_weights import tflite_weights
-from halide_autotune.targets.errors import NetworkError
 
 if TYPE_CHECKING:
     import numpy
@@ -28,7 +34,9 @@ _ROUNDED_TOLERANCE = 0.02
 class TfliteModel:
     """As `LoadedModel`: each layer is compared with what TensorFlow Lite's reference kernels have there.
 
-    They compute the file as a whole, so what follows a wrong layer is wrong, too. Bytes are compared bit for bit.
+    They compute the file as a whole, so what follows a wrong layer cannot be judged. Bytes are compared bit for bit.
+    There is no elu among them: of a file with it other kernels of TensorFlow Lite are right, whose bytes may be
+    neighbours.
 
     Attributes:
         network: what `read_tflite` has read of the file.
@@ -55,50 +63,42 @@ class TfliteModel:
                 found.append(source.uniform(-1.0, 1.0, (1, *each.shape)).astype(numpy.float32))
         return found
 
-    def check_layers(self, inputs: Sequence[Array], made: Mapping[str, Array]) -> list[CheckedLayer | None]:
+    def check(self, inputs: Sequence[Array], made: Mapping[str, Array], outputs: Sequence[Array]) -> CheckedNetwork:
         """Each with the reference's tensor."""
         right, tolerances = self._computed(inputs), _tolerances(self.network)
-        checked: list[CheckedLayer | None] = []
+        layers: list[CheckedLayer] = []
+        # Tensors with other numbers than the reference's, and the wrong layer that they come of.
+        causes: dict[str, str] = {}
         for each in self.network.operators:
             name = each.output.name
+            cause = next((causes[tensor.name] for tensor in each.inputs if tensor.name in causes), None)
             if each.kind is not OperatorKind.RESHAPE:
-                checked.append(compare("+".join(each.places), made[name], right(name), tolerances[name]))
-        return checked
+                found = compare("+".join(each.places), made[name], right[tensor_place(name)], tolerances[name])
+                layers.append(replace(found, follows_from=None if found.is_right else cause))
+                cause = None if found.is_right else cause or found.name
+            if cause is not None:
+                causes[name] = cause
+        ends = []
+        for index, (tensor, values) in enumerate(zip(self.network.outputs, outputs, strict=True)):
+            end = compare(f"output {index}", values, right[tensor_place(tensor.name)], tolerances[tensor.name])
+            ends.append(replace(end, follows_from=None if end.is_right else causes.get(tensor.name)))
+        return CheckedNetwork(tuple(layers), tuple(ends))
 
-    def check_outputs(self, inputs: Sequence[Array], made: Sequence[Array]) -> list[CheckedLayer]:
-        """Each with the reference's."""
-        right, tolerances = self._computed(inputs), _tolerances(self.network)
-        names = [tensor.name for tensor in self.network.outputs]
-        return [
-            compare(f"output {index}", found, right(name), tolerances[name])
-            for index, (name, found) in enumerate(zip(names, made, strict=True))
-        ]
+    def _computed(self, inputs: Sequence[Array]) -> dict[int, Array]:
+        """What is right for inputs, by places in the file."""
+        tensors = [*self.network.outputs, *(operator.output for operator in self.network.operators)]
+        wanted = {tensor_place(tensor.name): math.prod(tensor.shape) for tensor in tensors}
+        kernels = Kernels.OPTIMISED if _has_elu(self.network) else Kernels.REFERENCE
+        return reference_tensors(self.path, kernels, inputs, wanted)
 
-    def _computed(self, inputs: Sequence[Array]) -> Callable[[str], Array]:
-        """A tensor of what the interpreter makes of inputs, by its name in the network."""
-        import tensorflow as tf
 
-        resolver = tf.lite.experimental.OpResolverType.BUILTIN_REF
-        with warnings.catch_warnings():
-            # It tells of a package that has the same interpreter.
-            warnings.simplefilter("ignore")
-            try:
-                interpreter = tf.lite.Interpreter(
-                    str(self.path), experimental_op_resolver_type=resolver, experimental_preserve_all_tensors=True
-                )
-                interpreter.allocate_tensors()
-                for detail, values in zip(interpreter.get_input_details(), inputs, strict=True):
-                    interpreter.set_tensor(detail["index"], values.reshape(detail["shape"]))
-                interpreter.invoke()
-            except (RuntimeError, ValueError) as error:
-                reason = " ".join(str(error).split())[:300]
-                raise NetworkError(f"TensorFlow Lite cannot compute {self.path}: {reason}.") from error
-        # 't5_as_6' is t5 in another shape.
-        return lambda name: interpreter.get_tensor(int(name[1:].partition("_")[0]))
+def _has_elu(network: Network) -> bool:
+    return any(operator.activation is Activation.ELU for operator in network.operators)
 
 
 def _tolerances(network: Network) -> dict[str, float]:
     """Of each tensor: floats are summed in another order, and what follows from them is off, too."""
+    is_exact = not _has_elu(network)
     found = {tensor.name: 0.0 for tensor in network.inputs}
     for operator in network.operators:
         of_inputs = max(found[tensor.name] for tensor in operator.inputs)
@@ -106,6 +106,6 @@ def _tolerances(network: Network) -> dict[str, float]:
         if ElementType.INT8 not in elements:
             own = 0.0 if operator.kind in _MOVED else WHOLE_TOLERANCE
         else:
-            own = _ROUNDED_TOLERANCE if of_inputs else 0.0
+            own = 0.0 if is_exact and not of_inputs else _ROUNDED_TOLERANCE
         found[operator.output.name] = max(of_inputs, own)
     return found

@@ -221,9 +221,13 @@ def _of_two(kind: OperatorKind) -> Callable[[TfliteCall], list[Operator]]:
             raise Unsupported(f"{call.code} of {' and '.join('x'.join(map(str, shape)) for shape in shapes)}")
         # What has one pixel comes second.
         inputs = tuple(sorted(taken, key=lambda tensor: tensor.shape != output))
-        return [*reshaped, *_one(kind, call, {}, inputs=inputs)]
+        return [*reshaped, *_one(kind, call, _order(kind, shapes[0] != output), inputs=inputs)]
 
     return read
+
+
+def _order(kind: OperatorKind, is_other_way: bool) -> Settings:
+    return {"reverses": int(is_other_way)} if kind is OperatorKind.SUBTRACT else {}
 
 
 def _of_constant(kind: OperatorKind, call: TfliteCall) -> list[Operator]:
@@ -236,7 +240,9 @@ def _of_constant(kind: OperatorKind, call: TfliteCall) -> list[Operator]:
         raise Unsupported(f"{call.code} of {call.output.element} with a constant of the type {constant.type.lower()}")
     if call.output.element is ElementType.INT8 and len(constant.scales) != 1:
         raise Unsupported(f"{call.code} of a constant with {len(constant.scales)} scales")
-    return _one(kind if call.output.element is ElementType.INT8 else OperatorKind.SCALE, call, {})
+    if call.output.element is not ElementType.INT8:
+        return _one(OperatorKind.SCALE, call, {})
+    return _one(kind, call, _order(kind, call.inputs[0] is constant))
 
 
 def _as_before(call: TfliteCall) -> None:
@@ -245,12 +251,25 @@ def _as_before(call: TfliteCall) -> None:
         raise Unsupported(f"{call.code} that changes the scale")
 
 
-def _activation(activation: Activation) -> Callable[[TfliteCall], list[Operator]]:
+def _activation(activation: Activation, slope: float = 0.0) -> Callable[[TfliteCall], list[Operator]]:
     def read(call: TfliteCall) -> list[Operator]:
         _alike(call)
-        return _one(OperatorKind.ACTIVATION, call, {}, activation=activation)
+        if activation is Activation.ELU and call.output.element is ElementType.INT8:
+            raise Unsupported(f"{call.code} of int8")
+        return _one(OperatorKind.ACTIVATION, call, {}, activation=activation, slope=slope)
 
     return read
+
+
+def _leaky_relu(call: TfliteCall) -> list[Operator]:
+    slope = float(call.options.get("Alpha", 0.0))
+    if not math.isfinite(slope):
+        raise ValueError(f"{call.code} has the slope {slope}")
+    return _activation(Activation.LEAKY_RELU, slope)(call)
+
+
+def _gelu(call: TfliteCall) -> list[Operator]:
+    return _activation(Activation.GELU_TANH if call.options.get("Approximate") else Activation.GELU)(call)
 
 
 def _alike(call: TfliteCall) -> None:
@@ -324,10 +343,15 @@ _CODES: Mapping[str, Callable[[TfliteCall], list[Operator]]] = {
     "REDUCE_MAX": _global_pool,
     "ADD": _of_two(OperatorKind.ADD),
     "MUL": _of_two(OperatorKind.MULTIPLY),
+    "SUB": _of_two(OperatorKind.SUBTRACT),
     "RELU": _activation(Activation.RELU),
     "RELU6": _activation(Activation.RELU6),
     "LOGISTIC": _activation(Activation.SIGMOID),
     "TANH": _activation(Activation.TANH),
+    "LEAKY_RELU": _leaky_relu,
+    "ELU": _activation(Activation.ELU, 1.0),
+    "HARD_SWISH": _activation(Activation.HARD_SWISH),
+    "GELU": _gelu,
     "SOFTMAX": _softmax,
     "CONCATENATION": _concatenation,
     "PAD": _padding,

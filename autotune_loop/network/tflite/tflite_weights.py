@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy
 
     Array = numpy.ndarray[Any, Any]
-    # The code of a file's operator, and its constants.
+    # The code of a file's operator, and what it takes.
     Source = tuple[str, Sequence[TfliteTensor]]
 
 
@@ -38,8 +38,7 @@ def tflite_weights(path: Path, network: Network, layout: PackedLayout | None = N
     file = with_dilation(open_tflite(path))
     sources: dict[str, Source] = {}
     for name, each in zip(place_names(file), file.operators, strict=True):
-        inputs = [file.tensors[place] for place in each.inputs if place >= 0]
-        sources[name] = (each.code, [tensor for tensor in inputs if tensor.data is not None])
+        sources[name] = (each.code, [file.tensors[place] for place in each.inputs if place >= 0])
     return [_weights(each, sources, layout or PackedLayout()) for each in network.operators]
 
 
@@ -65,15 +64,18 @@ def _float_weights(operator: Operator, sources: Sequence[Source]) -> tuple[Array
     channels = operator.output.shape[-1]
     factors, offsets = numpy.ones(channels), numpy.zeros(channels)
     weights: Array | None = None
-    for code, constants in sources:
+    for code, taken in sources:
         with numpy.errstate(invalid="ignore"):
-            data = [each.data.astype(numpy.float64) for each in constants if each.data is not None]
+            data = [each.data.astype(numpy.float64) for each in taken if each.data is not None]
         if code in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
             weights, offsets = data[0], data[1] if len(data) > 1 else offsets
         elif code == "MUL" and data:
             factors, offsets = factors * data[0].reshape(-1), offsets * data[0].reshape(-1)
         elif code == "ADD" and data:
             offsets = offsets + data[0].reshape(-1)
+        elif code == "SUB" and data:
+            sign = 1 if taken[1].data is not None else -1
+            factors, offsets = factors * sign, sign * (offsets - data[0].reshape(-1))
     if weights is None:
         return _single(factors, offsets)
     if operator.kind is OperatorKind.DEPTHWISE_CONVOLUTION:

@@ -74,10 +74,19 @@ class BenchedNetwork:
 
     @property
     def wrong(self) -> tuple[tuple[str, CheckedLayer], ...]:
-        """What is not as the reference computes it, with its schedules."""
+        """What is not as the reference computes it of the same numbers, with its schedules."""
+        return tuple((name, check) for name, check in self._checks if check.is_wrong)
+
+    @property
+    def not_judged(self) -> tuple[tuple[str, CheckedLayer], ...]:
+        """What follows from something wrong, with its schedules."""
+        return tuple((name, check) for name, check in self._checks if check.follows_from is not None)
+
+    @property
+    def _checks(self) -> tuple[tuple[str, CheckedLayer], ...]:
         of_layers = [(name, check) for layer in self.layers for name, check in layer.checks.items()]
         of_outputs = [(name, check) for name, checks in self.outputs.items() for check in checks]
-        return tuple((name, check) for name, check in (*of_layers, *of_outputs) if not check.is_right)
+        return (*of_layers, *of_outputs)
 
     def to_dict(self) -> dict[str, object]:
         """A JSON-ready form."""
@@ -208,15 +217,15 @@ def _opened_bench(
 
 
 def _benched(opened: OpenedNetwork, bench: _Bench, model: str, turns: int, progress: Progress) -> BenchedNetwork:
-    layers: dict[str, list[CheckedLayer | None]] = {}
+    layers: dict[str, tuple[CheckedLayer | None, ...]] = {}
     outputs: dict[str, tuple[CheckedLayer, ...]] = {}
     read, inputs = opened.model, opened.model.random_inputs()
     for name, library in bench.libraries.items():
         progress(f"comparing the network with {name} schedules on {bench.device.name} with {read.reference}")
         found = compute_on(bench.transport, name, library, inputs, bench.folder)
         made = {step.output.name: each for step, each in zip(library.steps.steps, found.layers, strict=True)}
-        layers[name] = read.check_layers(inputs, made)
-        outputs[name] = tuple(read.check_outputs(inputs, found.outputs))
+        checked = read.check(inputs, made, found.outputs)
+        layers[name], outputs[name] = checked.layers, checked.outputs
     timed = _Timed() if bench.device.is_emulated else _timed(bench, model, turns, progress)
     benched = []
     for index, step in enumerate(opened.steps.steps):

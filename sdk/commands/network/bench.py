@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _TAKEN = (*TAKEN, "device", "inventory")
 _LONGEST_CHARACTERS = 48
+_MOST_FOLLOWERS = 5
 
 
 @with_options
@@ -41,7 +42,7 @@ def bench(
     """Build a model, compare each layer with Keras on random input, and time it beside TensorFlow and LiteRT.
 
     A .tflite file is compared with TensorFlow Lite's reference kernels, and timed beside LiteRT. On an emulated device
-    nothing is timed. The exit code is 1 where a layer computes something else.
+    nothing is timed. The exit code is 1 where a layer computes something else. What follows from it is then not judged.
 
     Example: sdk network bench MobileNetV2 --run tuned/mobilenetv2-host
     """
@@ -91,6 +92,14 @@ def _print(found: BenchedNetwork) -> None:
         )
         error = f"{check.error:.2g} of the range of its numbers; {allowed}"
         typer.echo(f"{check.name} with {name} schedules is off by {error}.", err=True)
+    for name in names:
+        followers = [_brief(check.name) for schedules, check in found.not_judged if schedules == name]
+        if followers:
+            several = len(followers) - _MOST_FOLLOWERS
+            told = ", ".join(followers[:_MOST_FOLLOWERS]) + (f" and {several} more" if several > 0 else "")
+            typer.echo(
+                f"With {name} schedules these follow from a wrong layer and could not be judged: {told}.", err=True
+            )
 
 
 def _brief(name: str) -> str:
@@ -104,4 +113,7 @@ def _brief(name: str) -> str:
 
 
 def _error_text(layer: BenchedLayer) -> str:
-    return f"{max(check.error for check in layer.checks.values()):.1e}" if layer.checks else "–"
+    if not layer.checks:
+        return "–"
+    largest = max(layer.checks.values(), key=lambda check: check.error)
+    return f"{largest.error:.1e}" if largest.follows_from is None else "follows from a wrong one"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from halide_autotune.autotune_loop.network.operators import Network, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.read_keras import keras_graph
 from tests.activations import ACTIVATIONS
 
 Picture = Any
@@ -29,7 +30,7 @@ def compute(keras: Any) -> Callable[[Any, Network, Picture], dict[str, Picture]]
     the layers that it stands for."""
 
     def computed(model: Any, network: Network, source: Picture) -> dict[str, Picture]:
-        layers = {layer.name: layer for layer in model.layers}
+        layers = {layer.name: layer for layer in keras_graph(model).operations}
         (first,) = network.inputs
         tensors = {first.name: source}
         for operator in network.operators:
@@ -74,6 +75,8 @@ def _computed(operator: Operator, inputs: list[Picture], layers: list[Any]) -> P
             value = value * inputs[1]
         case OperatorKind.ADD:
             value = value + inputs[1]
+        case OperatorKind.SUBTRACT:
+            value = inputs[1] - value if settings["reverses"] else value - inputs[1]
         case OperatorKind.SOFTMAX:
             value = tf.nn.softmax(value)
         case OperatorKind.CONCATENATE:
@@ -87,6 +90,12 @@ def _computed(operator: Operator, inputs: list[Picture], layers: list[Any]) -> P
         if type(layer).__name__ in ("BatchNormalization", "Rescaling", "Normalization"):
             assert settings.get("has_bias", 1)
             value = layer(value)
+        elif type(layer).__module__.startswith("keras.src.ops") and len(inputs) == 1:
+            # With a constant.
+            arguments = layer._inbound_nodes[0].arguments
+            value = layer(
+                *(value if any(each is taken for taken in arguments.keras_tensors) else each for each in arguments.args)
+            )
     if is_weighty and len(inputs) == 2:
         value = value + inputs[1]
     return ACTIVATIONS[operator.activation](np.asarray(value))

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from halide_autotune.autotune_loop.network.operators import Activation
-from tests.activations import ACTIVATIONS
+from tests.activations import ACTIVATIONS, SLOPE
 from tests.generator_files import generator_file
 
 pytestmark = pytest.mark.toolchain
 Picture = Any
 SMALL = {"rows": 11, "columns": 9, "channels_in": 8}
-PLAIN = {"has_bias": True, "adds": False, "activation": "none"}
+PLAIN = {"has_bias": True, "adds": False, "activation": "none", "slope": SLOPE}
 SAME = {f"pad_{axis}_{end}": 1 for axis in ("rows", "columns") for end in ("before", "after")}
 
 
@@ -155,14 +155,17 @@ def test_pools_of_whole_pictures_and_softmax() -> None:
     check("Softmax", {"channels_in": 33, "pixels": 4}, [source], powers / powers.sum(axis=-1, keepdims=True))
 
 
-@pytest.mark.parametrize("activation", ["none", "silu"])
+@pytest.mark.parametrize("activation", ["none", "silu", "leaky_relu"])
 def test_what_touches_each_number_once(activation: str) -> None:
     first, second, few = drawn(5, 6, 8), drawn(5, 6, 8, seed=2), drawn(1, 1, 8, seed=3)
-    shape = {"rows": 5, "columns": 6, "channels_in": 8, "activation": activation, "spreads": False}
+    shape = {"rows": 5, "columns": 6, "channels_in": 8, "activation": activation, "slope": SLOPE, "spreads": False}
     after = ACTIVATIONS[Activation(activation)]
     check("Elementwise", {**shape, "operation": "add"}, [first, second], after(first + second))
     check("Elementwise", {**shape, "operation": "multiply"}, [first, second], after(first * second))
     check("Elementwise", {**shape, "operation": "multiply", "spreads": True}, [first, few], after(first * few))
+    less = {**shape, "operation": "subtract"}
+    check("Elementwise", less, [first, second], after(first - second))
+    check("Elementwise", {**less, "spreads": True, "reverses": True}, [first, few], after(few - first))
     factors, offsets = drawn(8, seed=4), drawn(8, seed=5)
     check("Elementwise", {**shape, "operation": "scale"}, [first, factors, offsets], after(first * factors + offsets))
     check("Elementwise", {**shape, "operation": "none"}, [first], after(first))

@@ -10,6 +10,7 @@ import pytest
 
 from halide_autotune.autotune_loop.network.operators import Activation, Network, OperatorKind
 from halide_autotune.autotune_loop.network.read_keras import read_keras
+from tests.activations import SLOPE
 
 pytestmark = pytest.mark.toolchain
 Compute = Callable[[Any, Network, Any], dict[str, Any]]
@@ -84,6 +85,33 @@ def test_what_others_need_too_is_not_fused(keras: Any, compute: Compute) -> None
     assert len(read_keras(ended).operators) == 2, "the model gives what is before the activation, too"
 
 
+def test_activations_with_a_slope_and_constants(keras: Any, compute: Compute) -> None:
+    layers = keras.layers
+    source = keras.Input((7, 6, 4))
+    value = layers.Conv2D(5, 3, activation="hard_swish", name="first")(source)
+    value = layers.LeakyReLU(SLOPE, name="leaky")(layers.Conv2D(5, 1, name="second")(value))
+    value = layers.ELU(SLOPE, name="elu")(layers.DepthwiseConv2D(1, name="third")(value))
+    value = layers.Conv2D(4, 1, activation=layers.LeakyReLU(SLOPE), name="fourth")(value)
+    gate = layers.GlobalAveragePooling2D(keepdims=True)(value)
+    value = layers.Activation("gelu", name="gelu")(layers.Subtract(name="less")([value, gate]))
+    value = layers.Subtract(name="more")([gate, value])
+    value = layers.ReLU(negative_slope=SLOPE, name="sloped")(value)
+    # As MobileNetV3 has it.
+    value = layers.ReLU(6.0, name="hard")(layers.Conv2D(4, 1, name="fifth")(value) + 3.0) * (1.0 / 6.0)
+    value = (1.5 - value) / np.array([1.0, -2.0, 0.5, 3.0]) - 0.25
+    model = randomized(keras.Model(source, value))
+    network = read_keras(model)
+    assert not network.unsupported
+    found = {each.places[0]: (each.kind.value, each.activation.value, each.slope) for each in network.operators}
+    assert found["first"] == ("convolution", "hard_swish", 0.0)
+    assert found["second"] == found["fourth"] == ("convolution", "leaky_relu", SLOPE)
+    assert found["third"] == ("depthwise_convolution", "elu", SLOPE)
+    assert found["less"] == ("subtract", "gelu", 0.0) and found["more"] == ("subtract", "leaky_relu", SLOPE)
+    assert found["fifth"] == ("convolution", "relu6", 0.0), "what is added goes into the bias"
+    assert len(network.operators) == 9, "constants that follow one another are one scale"
+    check_equal(model, network, compute, (7, 6, 4))
+
+
 def test_a_layer_that_is_used_twice_is_two_operators(keras: Any, compute: Compute) -> None:
     shared = keras.layers.Conv2D(4, 3, padding="same", activation="relu", name="shared")
     source = keras.Input((8, 8, 4))
@@ -144,23 +172,27 @@ def test_what_cannot_be_an_operator_is_named_with_its_place(keras: Any) -> None:
     layers = keras.layers
     source = keras.Input((8, 8, 4))
     value = layers.Conv2DTranspose(4, 3, name="up")(source)
-    value = layers.Conv2D(4, 3, activation="gelu", name="gelu")(value)
+    value = layers.Conv2D(4, 3, activation="softsign", name="soft")(value)
     value = layers.Add(name="three")([value, value, value])
     value = layers.Concatenate(axis=1, name="rows")([value, value])
     value = layers.BatchNormalization(axis=1, name="norm")(value)
-    value = layers.ReLU(negative_slope=0.1, name="leaky")(value)
+    value = layers.ReLU(6.0, negative_slope=0.1, name="leaky")(value)
     value = layers.Softmax(axis=1, name="columns")(value)
     value = layers.Multiply(name="attention")([value, layers.Conv2D(1, 1)(value)])
-    found = {each.place: each.reason for each in read_keras(keras.Model(source, value)).unsupported}
+    value = 2.0 / value
+    found = {
+        each.place.rstrip("_0123456789"): each.reason for each in read_keras(keras.Model(source, value)).unsupported
+    }
     assert found == {
         "up": "there is no operator for Conv2DTranspose",
-        "gelu": "Conv2D with the activation gelu",
+        "soft": "Conv2D with the activation softsign",
         "three": "Add of 3 tensors",
         "rows": "Concatenate along axis 1",
         "norm": "BatchNormalization along axis 1",
-        "leaky": "ReLU with negative_slope, threshold or a max_value of None",
+        "leaky": "ReLU with a threshold, a max_value of 6.0 or both this and a negative_slope",
         "columns": "Softmax along axis 1",
         "attention": "Multiply of 16x8x4 and 16x8x1",
+        "true_divide": "TrueDivide that is not by a constant of each channel",
     }
     anywhere = keras.Input((None, None, 3))
     (layer,) = read_keras(keras.Model(anywhere, layers.Conv2D(4, 3, name="free")(anywhere))).unsupported

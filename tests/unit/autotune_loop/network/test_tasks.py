@@ -51,7 +51,13 @@ def test_resnet18s_convolutions_are_a_ready_set() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "operators", "million_operations"),
-    [("MobileNet", 31, 1137), ("MobileNetV2", 55, 601), ("ResNet50", 58, 7717)],
+    [
+        ("MobileNet", 30, 1137),
+        ("MobileNetV2", 55, 601),
+        ("ResNet50", 58, 7717),
+        ("MobileNetV3Small", 84, 113),
+        ("MobileNetV3Large", 91, 434),
+    ],
 )
 def test_applications_of_keras_have_the_work_that_is_known_of_them(
     keras: Any, name: str, operators: int, million_operations: int

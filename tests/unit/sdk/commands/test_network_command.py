@@ -80,3 +80,21 @@ def test_a_wrong_layer_is_named(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "LiteRT was not timed: no such operator" in told
     code, shown, _ = run(capsys, "MobileNet", "--json", command="bench")
     assert code == 1 and json.loads(shown)["layers"][1]["checks"]["default"]["is_right"] is False
+
+
+def test_what_follows_from_a_wrong_layer_is_told_as_such(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Device("local", "local", "host", Clock.WALL, 1, uses_host_cores=True)
+    wrong, follower = CheckedLayer("stem", 0.5, 0.0), CheckedLayer("head", 0.25, 0.0, follows_from="stem")
+    layers = tuple(BenchedLayer(each.name, {"default": each}, {}) for each in (wrong, follower))
+    output = CheckedLayer("output 0", 0.25, 0.0, follows_from="stem")
+    found = BenchedNetwork("small", device, layers, {"default": (output,)})
+    monkeypatch.setattr(bench, "bench_network", lambda *arguments, **options: found)
+    code, shown, told = run(capsys, "model.tflite", command="bench")
+    assert code == 1 and re.search(r"head +follows from a wrong one", shown) and re.search(r"stem +5.0e-01", shown)
+    assert "stem with default schedules is off by 0.5" in told and "head with default schedules is off" not in told
+    assert "With default schedules these follow from a wrong layer and could not be judged: head, output 0." in told
+    code, shown, _ = run(capsys, "model.tflite", "--json", command="bench")
+    checks = [layer["checks"]["default"] for layer in json.loads(shown)["layers"]]
+    assert code == 1 and [each["follows_from"] for each in checks] == [None, "stem"]

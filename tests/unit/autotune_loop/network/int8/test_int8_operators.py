@@ -13,7 +13,7 @@ from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
 from halide_autotune.autotune_loop.network.operators import OperatorKind
 from halide_autotune.autotune_loop.network.tflite.read_tflite import read_tflite
 from halide_autotune.autotune_loop.network.tflite.tflite_weights import tflite_weights
-from tests.tflite_models import Interpreted, check_operators, randomized, write_tflite
+from tests.tflite_models import Interpreted, check_operators, randomized, with_other_scales, write_tflite
 
 pytestmark = pytest.mark.toolchain
 
@@ -58,7 +58,31 @@ def pictures(layers: Any, source: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("make", [convolutions, vectors, pictures])
+def differences(layers: Any, source: Any) -> list[Any]:
+    """Either of the two may have one pixel, or be a constant; and further activations."""
+    other = layers.AveragePooling2D(3, strides=1, padding="same")(source)
+    mean = layers.GlobalAveragePooling2D(keepdims=True)(source)
+    return [
+        layers.ReLU()(layers.Subtract()([source, other])),
+        layers.Subtract()([source, mean]),
+        layers.Subtract()([mean, source]),
+        source - 0.75,
+        0.75 - source,
+        *(layers.Activation(name)(source) for name in ("hard_swish", "gelu", "leaky_relu")),
+    ]
+
+
+@pytest.fixture(scope="module")
+def differing(keras: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    layers = keras.layers
+    first, second = (keras.Input(batch_shape=(1, 1, 64, 64), name=name) for name in ("first", "second"))
+    made = [layers.Activation(name)(first) for name in ("leaky_relu", "hard_swish", "gelu")]
+    made.append(layers.Subtract()([first, second]))
+    path = tmp_path_factory.mktemp("differing") / "model.tflite"
+    return write_tflite(keras.Model([first, second], made), path, is_int8=True, ends="int8")
+
+
+@pytest.mark.parametrize("make", [convolutions, vectors, pictures, differences])
 @pytest.mark.parametrize("one_scale", [False, True])
 def test_each_operator_computes_what_the_reference_does(
     keras: Any, make: Callable[[Any, Any], list[Any]], one_scale: bool, tmp_path: Path
@@ -68,6 +92,13 @@ def test_each_operator_computes_what_the_reference_does(
     path = write_tflite(model, tmp_path / "model.tflite", is_int8=True, one_scale=one_scale)
     network = read_tflite(path)
     assert not network.unsupported
+    check_operators(network, tflite_weights(path, network), Interpreted(path))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_differences_and_activations_of_any_scales(differing: Path, seed: int, tmp_path: Path) -> None:
+    path = with_other_scales(differing, tmp_path / "model.tflite", seed)
+    network = read_tflite(path)
     check_operators(network, tflite_weights(path, network), Interpreted(path))
 
 

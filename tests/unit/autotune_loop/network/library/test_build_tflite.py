@@ -13,8 +13,9 @@ from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operators import OperatorKind
 from halide_autotune.autotune_loop.network.tflite.tflite_model import TfliteModel
 from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.errors import NetworkError
 from tests.network_libraries import built, check_built
-from tests.tflite_models import Interpreted, randomized, write_tflite
+from tests.tflite_models import Interpreted, randomized, with_output_scale, write_tflite
 
 pytestmark = pytest.mark.toolchain
 
@@ -81,12 +82,71 @@ def test_a_byte_that_is_off_by_one_is_found(model: Any, tmp_path: Path) -> None:
     inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
     made = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
     computed = [each for each in network.operators if each.kind is not OperatorKind.RESHAPE]
-    checked = opened.check_layers(inputs, made)
+    outputs = [made[each.name].copy() for each in network.outputs]
+    checked = opened.check(inputs, made, outputs).layers
     assert [each and each.name for each in checked] == ["+".join(each.places) for each in computed]
     assert all(each is not None and each.is_right and each.tolerance == 0 for each in checked)
     made[computed[2].output.name].flat[0] ^= 1
-    wrong = [index for index, each in enumerate(opened.check_layers(inputs, made)) if each and not each.is_right]
-    assert wrong == [2]
-    outputs = [made[each.name].copy() for each in network.outputs]
     outputs[1].flat[3] += 0.01
-    assert [each.is_right for each in opened.check_outputs(inputs, outputs)] == [True, False]
+    found = opened.check(inputs, made, outputs)
+    wrong = [index for index, each in enumerate(found.layers) if each and not each.is_right]
+    assert wrong == [2]
+    assert [(each.is_right, each.is_wrong) for each in found.outputs] == [(True, False), (False, True)]
+
+
+def test_elu_is_compared_with_kernels_that_are_not_the_reference_s(keras: Any, tmp_path: Path) -> None:
+    source = keras.Input(batch_shape=(1, 4, 4, 2))
+    model = randomized(keras.Model(source, keras.layers.ELU()(keras.layers.Conv2D(3, 1)(source))))
+    path = write_tflite(model, tmp_path / "elu.tflite", is_int8=True)
+    opened, right = open_model(str(path)), Interpreted(path, has_elu=True)
+    network = opened.network
+    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
+    made = {each.output.name: right.tensor(each.output.name, each.output.shape) for each in network.operators}
+    found = opened.check(inputs, made, [made[each.name] for each in network.outputs])
+    checked = [each for each in (*found.layers, *found.outputs) if each is not None]
+    assert all(each.is_right and each.tolerance > 0 for each in checked), "bytes may be rounded to a neighbour"
+
+
+def test_a_file_that_ends_the_interpreter_is_one_sentence(keras: Any, tmp_path: Path) -> None:
+    first, second = (keras.Input(batch_shape=(1, 4, 4, 2)) for _ in range(2))
+    model = keras.Model([first, second], keras.layers.Add()([first, second]))
+    path = write_tflite(model, tmp_path / "sum.tflite", is_int8=True, ends="int8")
+    opened = open_model(str(path))
+    inputs = opened.random_inputs()
+
+    def said() -> str:
+        with pytest.raises(NetworkError) as raised:
+            opened.check(inputs, {opened.network.outputs[0].name: inputs[0]}, [inputs[0]])
+        assert "\n" not in str(raised.value)
+        return str(raised.value)
+
+    # The sum would be shifted to the left, which its kernel ends the process for.
+    with_output_scale(path, 1e-12)
+    ended = f"TensorFlow Lite's process was ended by SIGABRT while it computed {path}."
+    assert (
+        said() == f"{ended} Convert the model again: it may be damaged, or have scales that no kernel can compute with."
+    )
+    path.write_bytes(b"no model")
+    assert said().startswith(f"TensorFlow Lite cannot compute {path}: ")
+
+
+def test_what_follows_a_wrong_layer_is_not_told_as_wrong(model: Any, tmp_path: Path) -> None:
+    path = write_tflite(model, tmp_path / "every.tflite", is_int8=True)
+    opened, right = open_model(str(path)), Interpreted(path)
+    network = opened.network
+    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
+    tensors = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
+    layers = [each for each in network.operators if each.kind is not OperatorKind.RESHAPE]
+    takers = [each for each in layers if each.kind is OperatorKind.CONCATENATE]
+    (first,) = [each for each in layers if each.output.name in {tensor.name for tensor in takers[0].inputs[1:2]}]
+    # The last one has numbers of its own that are right.
+    for each in (first, *layers[layers.index(takers[0]) : -1]):
+        tensors[each.output.name].flat[0] += 1
+    outputs = [tensors[each.name].copy() for each in network.outputs]
+    found = opened.check(inputs, tensors, outputs)
+    checked = dict(zip((each.output.name for each in layers), found.layers, strict=True))
+    wrong = [name for name, each in checked.items() if each and each.is_wrong]
+    assert wrong == [first.output.name]
+    following = {name for name, each in checked.items() if each and each.follows_from == "+".join(first.places)}
+    assert following == {each.output.name for each in layers[layers.index(takers[0]) : -1]}
+    assert [each.is_right or each.follows_from == "+".join(first.places) for each in found.outputs] == [True, True]

@@ -63,6 +63,24 @@ def test_a_model_of_floats_has_the_operators_of_its_keras_model(model: Any, tmp_
     check_operators(network, tflite_weights(path, network), Interpreted(path))
 
 
+def test_activations_and_differences_of_floats(keras: Any, tmp_path: Path) -> None:
+    layers = keras.layers
+    source = keras.Input(batch_shape=(1, 6, 5, 4))
+    value = layers.LeakyReLU(0.3)(layers.Conv2D(4, 3, name="first")(source))
+    value = layers.ReLU()(layers.Subtract()([value, layers.Activation("gelu")(layers.Conv2D(4, 1)(value))]))
+    mean = layers.GlobalAveragePooling2D(keepdims=True)(value)
+    value = layers.ELU()(layers.Conv2D(3, 1)(layers.Activation("hard_swish")(layers.Subtract()([mean, value]))))
+    model = randomized(keras.Model(source, [value - 1.5, 1.5 - value]))
+    path = write_tflite(model, tmp_path / "activations.tflite", is_int8=False)
+    network = read_tflite(path)
+    assert network.unsupported == ()
+    found = {(each.kind.value, each.activation.value) for each in network.operators}
+    wanted = {("convolution", each) for each in ("leaky_relu", "gelu", "elu")}
+    assert found >= {*wanted, ("subtract", "relu"), ("subtract", "hard_swish"), ("scale", "none")}
+    assert {round(each.slope, 6) for each in network.operators} == {0.0, 0.3, 1.0}
+    check_operators(network, tflite_weights(path, network), Interpreted(path, has_elu=True))
+
+
 def test_a_network_of_bytes_computes_what_the_reference_does(int8_file: Path) -> None:
     """Each operator takes what those before it have computed."""
     network, wanted = read_tflite(int8_file), Interpreted(int8_file)
