@@ -12,6 +12,7 @@ LiteRT's. With `--runs` the runs are kept, and those that are there are used ins
 from __future__ import annotations
 
 import argparse
+import os
 import math
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--target", default="x86-64")
     parser.add_argument("--runs", type=Path, help="the folder with a run for each network")
     arguments = parser.parse_args(words)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     options = sdk.RunOptions.of(target=arguments.target, budget_s=arguments.budget_s, no_history=True)
     reached = True
     print(heading(), flush=True)

@@ -12,6 +12,7 @@ import numpy as np
 
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
 from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, Network, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.packed_floats import in_blocks
 from halide_autotune.autotune_loop.network.tasks import tasks_of
 from tests.generator_files import generator_file
 
@@ -126,7 +127,8 @@ def computed(operator: Operator, inputs: Sequence[Array], weights: Sequence[Arra
         return np.pad(inputs[0], [*pads, (0, 0)], constant_values=weights[0] if weights else 0)
     first, *others = (_as_taken(operator, each) for each in inputs)
     # What is added to a sum of products comes after its weights.
-    taken = [first, *weights, *others] if operator.kind in REDUCTIONS else [first, *others, *weights]
+    packed = in_blocks(operator, weights)
+    taken = [first, *packed, *others] if operator.kind in REDUCTIONS else [first, *others, *packed]
     return _generated(operator, taken)
 
 

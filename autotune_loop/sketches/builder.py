@@ -84,7 +84,8 @@ class SketchBuilder:
                 elif {*readers} == {reader}:
                     is_inlined = False
         if is_inlined:
-            packed = packed_at(structure, name) if self._style.packs and is_trivial(self._names, name) else None
+            packs = self._style.block is not None and self._style.fusion is Fusion.COLUMNS
+            packed = packed_at(structure, name) if packs and is_trivial(self._names, name) else None
             if packed is not None:
                 self._schedule(name, packed, None)
             return

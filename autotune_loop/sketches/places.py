@@ -19,8 +19,8 @@ from halide_autotune.targets.pipeline.shape import StageShape
 _ONCE = 1.05
 # What a core's second cache holds.
 _CACHE_BYTES = 2**19
-# Of fewer rows of memory no copy is worth its while.
-_MANY_ROWS = 64
+# Of fewer rows of memory, or for fewer points, no copy is worth its while.
+_MANY_ROWS, _MANY_TIMES = 64, 256
 # A row of fewer vectors is not worth a loop of its own.
 _VECTORS = 4
 
@@ -61,7 +61,9 @@ def packed_at(structure: DraftStructure, name: str) -> LoopLevel | None:
     """The loop of tasks, if each of them reads short pieces of many rows of memory for its sums, many times over."""
     levels = _within_tasks(structure, name)
     readers = [structure.shape(site.func) for site in structure.users[name]]
-    if not levels or any(reader is None or len(reader.stages) == 1 for reader in readers):
+    sums = [reader for reader in readers if reader is not None and len(reader.stages) > 1]
+    times = max((sum_.points // (sum_.extents[0] or 1) for sum_ in sums), default=0)
+    if not levels or len(sums) != len(readers) or times < _MANY_TIMES:
         return None
     needed, whole = structure.region_at(name, levels[-1]), structure.region_at(name, ROOT)
     shape = structure.shape(name)

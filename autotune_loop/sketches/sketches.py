@@ -73,7 +73,7 @@ def _styles() -> dict[str, Style]:
     return {
         "rows-block-0": replace(rows, block=0),
         "columns-block-0": replace(columns, block=0),
-        "columns-64-block-0-packed": replace(columns, columns=64, block=0, packs=True),
+        "columns-64-block-0": replace(columns, columns=64, block=0),
         "rows": rows,
         "rows-block-1": replace(rows, block=1),
         "columns-block-1": replace(columns, block=1),
@@ -98,8 +98,7 @@ def _styles() -> dict[str, Style]:
         "tiles-of-rows": replace(rows, columns=256, rows=64),
         "strips-8-channels-outside": replace(strips, channels=Channels.OUTSIDE),
         "tiles-256x32": replace(tiles, rows=32, columns=256),
-        "columns-block-0-packed": replace(columns, block=0, packs=True),
-        "columns-64-block-1-packed": replace(columns, columns=64, block=1, packs=True),
+        "columns-64-block-1": replace(columns, columns=64, block=1),
         "rows-block-3": replace(rows, block=3),
         "rows-8-block-0": replace(rows, rows=8, block=0),
         "strips-8": strips,

@@ -36,7 +36,6 @@ class Style:
         redundancy: how often a Func's points may be computed, at most, so that it need not be computed at the root.
         is_wide: vectors are filled with the narrowest type, else with the widest.
         block: which of the blocks that registers hold is summed at once, in the order of promise; None sums none.
-        packs: what each task reads of rows of memory, for its sums, is copied to lie side by side.
         pairs: rows come in twos, where a Func differs from one to the next, as those of an enlarged picture do.
         per_vector: what several channels need is computed once for each vector, else that is left to the compiler.
         parts: how many parts for each core a long reduction is taken apart into; None leaves it whole.
@@ -51,7 +50,6 @@ class Style:
     channels: Channels = Channels.INSIDE
     is_wide: bool = False
     block: int | None = None
-    packs: bool = False
     pairs: bool = False
     clones: bool = False
     parts: int | None = None

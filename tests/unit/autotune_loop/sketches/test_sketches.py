@@ -155,10 +155,15 @@ def test_a_product_is_summed_in_registers(named: Named) -> None:
 
 
 def test_columns_of_a_product_are_tasks(named: Named) -> None:
-    """What is read along the columns, a layer's weights, is then read once by one core."""
-    stage = by_name(named("product"))["columns-block-0"].funcs["output"].stages[0]
-    assert stage.kinds[stage.order[-1]] is LoopKind.PARALLEL
-    assert "x" in stage.root_of(stage.order[-1])
+    """What is read along the columns, a layer's weights, is then read once by one core, as a copy."""
+    found = by_name(named("product"))
+    stage = found["columns-block-0"].funcs["output"].stages[0]
+    task = stage.order[-1]
+    assert stage.kinds[task] is LoopKind.PARALLEL
+    assert "x" in stage.root_of(task)
+    assert found["columns-block-0"].funcs["right_im"].compute == LoopLevel("output", task)
+    assert found["columns-block-0"].funcs["left_im"].is_inlined, "whose rows are long"
+    assert found["rows-block-0"].funcs["right_im"].is_inlined, "which each task reads as a whole"
 
 
 def test_a_scan_is_taken_in_strips_of_its_reader(named: Named) -> None:

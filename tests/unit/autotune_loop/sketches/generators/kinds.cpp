@@ -85,9 +85,9 @@ public:
         Func total("total");
         total(x, y) += left(steps, y) * right(x, steps);
         output(x, y) = total(x, y) + 1;
-        left.set_estimates({{0, 96}, {0, 128}});
+        left.set_estimates({{0, 96}, {0, 512}});
         right.set_estimates({{0, 128}, {0, 96}});
-        output.set_estimates({{0, 128}, {0, 128}});
+        output.set_estimates({{0, 128}, {0, 512}});
     }
 };
 
