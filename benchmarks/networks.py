@@ -12,8 +12,8 @@ LiteRT's. With `--runs` the runs are kept, and those that are there are used ins
 from __future__ import annotations
 
 import argparse
-import os
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
