@@ -32,6 +32,7 @@ def prepared_peers(model: str, threads: int) -> tuple[dict[str, Call], dict[str,
         return _prepared({"LiteRT": partial(_litert, Path(model).read_bytes(), inputs, threads)})
     import keras
     import tensorflow as tf
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     loaded = load_model(model)
     inputs = random_inputs(loaded)
@@ -43,13 +44,14 @@ def prepared_peers(model: str, threads: int) -> tuple[dict[str, Call], dict[str,
     def computed(*sources: Any) -> Any:
         return plain(list(sources), training=False)
 
-    def litert() -> Call:
-        converter = tf.lite.TFLiteConverter.from_concrete_functions([computed.get_concrete_function(*signature)], plain)
-        return _litert(converter.convert(), inputs, threads, is_converted=True)
+    # Both pack weights that are constants once; variables they read with each call, and XNNPACK leaves them alone.
+    frozen = convert_variables_to_constants_v2(computed.get_concrete_function(*signature))
 
-    return _prepared(
-        {"TensorFlow": partial(_tensorflow, computed.get_concrete_function(*signature), inputs), "LiteRT": litert}
-    )
+    def litert() -> Call:
+        content = tf.lite.TFLiteConverter.from_concrete_functions([frozen]).convert()
+        return _litert(content, inputs, threads, is_converted=True)
+
+    return _prepared({"TensorFlow": partial(_tensorflow, frozen, inputs), "LiteRT": litert})
 
 
 def _prepared(peers: Mapping[str, Callable[[], Call]]) -> tuple[dict[str, Call], dict[str, str]]:
