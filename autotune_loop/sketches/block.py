@@ -13,7 +13,9 @@ from halide_autotune.targets.pipeline.shape import FuncShape
 
 # A reduction of fewer steps gains nothing from summing in registers.
 _LONG_REDUCTION = 8
-_MOST_VECTORS, _MOST_POINTS = 8, 14
+_MOST_VECTORS = 8
+# What each place reads may lie in the same set of a core's first cache, which holds eight lines.
+_MOST_PLACES = 8
 # So many sums must be under way for a core to be busy: two at a time, each of which takes four cycles.
 _LATENCY = 8
 # In products: a load, of which a core does hardly two at a time; what a step costs besides; and what each vector does,
@@ -49,12 +51,16 @@ def blocks_of(vectors: int, points: int, rows: int, registers: int) -> Sequence[
         registers: of the target, each for a vector.
     """
     extents = (vectors, points, rows)
-    mosts = (_MOST_VECTORS, _MOST_POINTS, _MOST_POINTS)
+    mosts = (_MOST_VECTORS, _MOST_PLACES, _MOST_PLACES)
     costs = {}
     for size in product(*(range(1, min(each, most) + 1) for each, most in zip(extents, mosts, strict=True))):
         block = Block(*size)
         places = block.points * block.rows
-        if vectors % block.vectors or block.sums + 1 + (block.vectors if places > 1 else 0) > registers:
+        if (
+            places > _MOST_PLACES
+            or vectors % block.vectors
+            or block.sums + 1 + (block.vectors if places > 1 else 0) > registers
+        ):
             continue
         step = max(block.sums, _LOAD * (block.vectors + places), _LATENCY) + _STEP + _VECTOR * block.vectors
         twice = math.prod(-(-extent // one) * one / extent for extent, one in zip(extents, size, strict=True))

@@ -11,7 +11,20 @@ import math
 from collections.abc import Callable
 
 import halide as hl
-from windows import TASKS, Size, Window, Windowed, c, fix, fix_output, pixels_at_once, rows_of_strip, x, y
+from windows import (
+    TASKS,
+    Size,
+    Window,
+    Windowed,
+    c,
+    fix,
+    fix_output,
+    has_few_registers,
+    pixels_at_once,
+    rows_of_strip,
+    x,
+    y,
+)
 
 # Of a row, so many pixels of a depthwise convolution are summed at once.
 _COLUMNS = 4
@@ -335,8 +348,10 @@ def _schedule_sums(g: hl.Generator, total: hl.Func, reach: hl.RDom, channels_in:
 
 def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> None:
     """Sum a block of channels at some pixels in registers, and let each core read the weights of its own channels."""
-    block = int(g.block)
-    lanes = min(block, g.natural_vector_size(hl.Float(32)))
+    lanes = min(int(g.block), g.natural_vector_size(hl.Float(32)))
+    wanted = lanes * (2 if has_few_registers(g.target()) else 4)
+    # Some blocks of weights that lie one after the other.
+    block = next(size for size in (wanted, wanted // 2, int(g.block)) if size % int(g.block) == shape[0] % size == 0)
     columns, rows = pixels_at_once(g.target(), block // lanes, *shape[1:])
     outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
     output = g.output.split(c, outer, inner, block).split(x, x, column, columns).split(y, y, row, rows)

@@ -13,6 +13,8 @@ Size = tuple[int, ...]
 TASKS = 4
 # So much of a picture stays in a core's second cache.
 _STRIP_BYTES = 2**18
+# Pixels of many channels lie in the same set of a core's first cache, which holds eight of them.
+_MOST_PIXELS = 8
 
 
 class Windowed(hl.Generator):
@@ -92,10 +94,14 @@ def fix(buffer: hl.Buffer, shape: Size) -> None:
     buffer.set_estimates([(0, extent) for extent in shape])
 
 
+def has_few_registers(target: hl.Target) -> bool:
+    """Whether there are 16 registers for vectors, and not 32."""
+    return target.arch == hl.TargetArch.X86 and not target.has_feature(hl.TargetFeature.AVX512)
+
+
 def pixels_at_once(target: hl.Target, vectors: int, width: int, height: int) -> tuple[int, int]:
     """How many columns and rows of sums fit registers beside the weights, with little that is computed twice."""
-    has_few = target.arch == hl.TargetArch.X86 and not target.has_feature(hl.TargetFeature.AVX512)
-    most = ((15 if has_few else 31) - vectors) // vectors
+    most = min(((15 if has_few_registers(target) else 31) - vectors) // vectors, _MOST_PIXELS)
     sizes = [
         (columns, rows) for columns in range(1, width + 1) for rows in range(1, height + 1) if columns * rows <= most
     ]
