@@ -17,8 +17,8 @@ def of(kind: OperatorKind, channels_out: int) -> Operator:
 @pytest.mark.parametrize(("channels_out", "block"), [(64, 16), (24, 8), (10, 0)])
 def test_channels_of_a_block_lie_side_by_side(channels_out: int, block: int) -> None:
     assert block_of(channels_out) == block
-    weights, bias = np.arange(2 * 2 * 3 * channels_out, dtype=np.float32), np.zeros(channels_out, np.float32)
-    weights = weights.reshape(2, 2, 3, channels_out)
+    weights = np.arange(2 * 2 * 3 * channels_out, dtype=np.float32).reshape(2, 2, 3, channels_out)
+    bias = np.zeros(channels_out, np.float32)
     packed, same = in_blocks(of(OperatorKind.CONVOLUTION, channels_out), [weights, bias])
     assert same is bias
     if not block:
