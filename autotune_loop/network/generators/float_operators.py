@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import halide as hl
 from windows import (
-    TASKS,
     Size,
     Window,
     Windowed,
@@ -20,8 +19,12 @@ from windows import (
     fix,
     fix_output,
     has_few_registers,
+    has_right_vectors,
+    in_vectors,
     pixels_at_once,
     rows_of_strip,
+    take_blocks,
+    take_strips,
     x,
     y,
 )
@@ -80,7 +83,8 @@ class Convolution(Windowed, _Reduction):
         if block and _has_own_vectors(g):
             _schedule_blocks(g, total, reach, (channels_out, *window.size))
             if padded is not g.input:
-                _schedule_padded(g, padded, int(g.channels_in)).compute_root().parallel(padded.args()[2])
+                widths = (g.natural_vector_size(hl.Float(32)),)
+                in_vectors(padded, int(g.channels_in), widths).compute_root().parallel(padded.args()[2])
 
 
 @hl.generator(name="depthwise_convolution")
@@ -110,7 +114,8 @@ class DepthwiseConvolution(Windowed, _Reduction):
         if _has_own_vectors(g):
             strips = _schedule_strips(g, total, reach, (channels * multiplier, *window.size))
             if padded is not g.input:
-                _schedule_padded(g, padded, channels).compute_at(g.output, strips)
+                widths = (g.natural_vector_size(hl.Float(32)),)
+                in_vectors(padded, channels, widths).compute_at(g.output, strips)
 
 
 @hl.generator(name="dense")
@@ -308,13 +313,7 @@ def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
 
 
 def _has_own_vectors(g: hl.Generator) -> bool:
-    """Whether a generator's own schedule has vectors; on other processors Halide 21's are wrong for some arithmetic."""
-    return g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM) and not g.using_autoscheduler()
-
-
-def _schedule_padded(g: hl.Generator, padded: hl.Func, channels: int) -> hl.Func:
-    lanes = g.natural_vector_size(hl.Float(32))
-    return padded.vectorize(padded.args()[0], lanes) if channels % lanes == 0 else padded
+    return has_right_vectors(g.target()) and not g.using_autoscheduler()
 
 
 def _schedule_strips(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> hl.Var:
@@ -323,10 +322,7 @@ def _schedule_strips(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Siz
     lanes = min(g.natural_vector_size(hl.Float(32)), 1 << (channels.bit_length() - 1))
     vectors = 2 if channels % (2 * lanes) == 0 else 1
     rows = rows_of_strip(height, 4 * channels * width * int(g.stride_rows))
-    outer, inner, column, strip = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("strip")
-    output = g.output.split(c, outer, inner, vectors * lanes).split(x, x, column, min(_COLUMNS, width))
-    output.split(y, strip, y, rows).reorder(inner, column, outer, x, y, strip).vectorize(inner, lanes)
-    output.unroll(column).parallel(strip)
+    outer, strip = take_strips(g.output, vectors * lanes, lanes, (_COLUMNS, width), rows, hl.TailStrategy.Auto)
     total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c).unroll(x)
     sums = total.update().reorder(c, x, reach.x, reach.y, y).vectorize(c, lanes).unroll(c).unroll(x)
     if int(g.kernel_rows) * int(g.kernel_columns) <= _UNROLLED:
@@ -352,15 +348,9 @@ def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Siz
     wanted = lanes * (2 if has_few_registers(g.target()) else 4)
     # Some blocks of weights that lie one after the other.
     block = next(size for size in (wanted, wanted // 2, int(g.block)) if size % int(g.block) == shape[0] % size == 0)
-    columns, rows = pixels_at_once(g.target(), block // lanes, *shape[1:])
-    outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
-    output = g.output.split(c, outer, inner, block).split(x, x, column, columns).split(y, y, row, rows)
-    output.reorder(inner, column, row, x, y, outer).vectorize(inner, lanes).unroll(column).unroll(row)
-    if shape[0] // block >= TASKS:
-        output.parallel(outer)
-    else:
-        output.reorder(inner, column, row, x, outer, y).parallel(y)
-    total.compute_at(output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
+    pixels = pixels_at_once(g.target(), block // lanes, *shape[1:])
+    take_blocks(g.output, block, lanes, pixels, shape[0], hl.TailStrategy.Auto)
+    total.compute_at(g.output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
     sums = total.update().reorder(c, x, y, *(reach.x, reach.y, reach.z))
     sums.vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
 

@@ -20,7 +20,22 @@ from rescaling import (
     rescaled,
     to_output,
 )
-from windows import TASKS, Size, Window, Windowed, c, fix, fix_output, pixels_at_once, rows_of_strip, x, y
+from windows import (
+    Size,
+    Window,
+    Windowed,
+    c,
+    fix,
+    fix_output,
+    has_right_vectors,
+    in_vectors,
+    pixels_at_once,
+    rows_of_strip,
+    take_blocks,
+    take_strips,
+    x,
+    y,
+)
 
 _I8, _I32 = hl.Int(8), hl.Int(32)
 _OF_CHANNELS = ("bias", "sums", "factors", "shifts")
@@ -33,6 +48,8 @@ _SUMS_OF_UNSIGNED = (
 )
 # Pixels and channels of a depthwise convolution whose sums are in registers at once.
 _PIXELS, _LANES = 4, 32
+# Widths of vectors of bytes that are moved.
+_BYTES = (32, 16, 8)
 
 
 class _Products(hl.Generator):
@@ -77,9 +94,9 @@ class Int8Convolution(Windowed, _Products):
         fix(g.input, window.source)
         fix(g.weights, (depth, block, steps, *window.kernel, _up(channels, block)))
         _finish_reduction(g, total, (channels, *window.size), bool(g.rounds_once))
-        if not g.using_autoscheduler() and _has_own_vectors(g, operand, total):
-            _in_vectors(operand, steps * depth).compute_root().parallel(y)
-            _schedule_sums(g, total, reach, (channels, *window.size))
+        if not g.using_autoscheduler():
+            operand.compute_root()
+            _schedule_sums(g, total, operand, reach, (channels, *window.size))
 
 
 @hl.generator(name="int8_depthwise_convolution")
@@ -105,7 +122,7 @@ class Int8DepthwiseConvolution(Windowed):
         fix(g.input, window.source)
         fix(g.weights, (channels * multiplier, *window.kernel))
         _finish_reduction(g, total, (channels * multiplier, *window.size), False)
-        if not g.using_autoscheduler() and _has_own_vectors(g, total):
+        if not g.using_autoscheduler():
             _schedule_strips(g, total, padded, reach, (channels * multiplier, *window.size))
 
 
@@ -134,9 +151,9 @@ class Int8Dense(_Products):
         fix(g.input, (channels_in,))
         fix(g.weights, (depth, block, steps, _up(channels, block)))
         _finish_reduction(g, total, (channels,), True)
-        if not g.using_autoscheduler() and _has_own_vectors(g, operand, total):
-            _in_vectors(operand, steps * depth).compute_root()
-            _schedule_sums(g, total, reach, (channels,))
+        if not g.using_autoscheduler():
+            operand.compute_root()
+            _schedule_sums(g, total, operand, reach, (channels,))
 
 
 @hl.generator(name="int8_pool")
@@ -252,57 +269,40 @@ def _finish_reduction(g: hl.Generator, total: hl.Func, shape: Size, rounds_once:
     estimate_scalars(g, OF_OUTPUTS)
 
 
-def _has_own_vectors(g: hl.Generator, *funcs: hl.Func) -> bool:
-    """Whether a generator's own schedule has vectors. On other processors Halide 21's are wrong for some arithmetic,
-    and the Funcs are computed one by one."""
-    is_known = g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM)
-    for func in () if is_known else funcs:
-        func.compute_root()
-    return is_known
-
-
-def _in_vectors(func: hl.Func, channels: int) -> hl.Func:
-    """What is moved, in vectors of bytes if they fill some."""
-    lanes = next((lanes for lanes in (32, 16, 8) if channels % lanes == 0), 1)
-    return func.vectorize(c, lanes) if lanes > 1 else func
-
-
-def _schedule_sums(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> None:
+def _schedule_sums(g: hl.Generator, total: hl.Func, operand: hl.Func, reach: hl.RDom, shape: Size) -> None:
     """A lane sums `depth` products at once; a block of channels is summed in registers at some pixels, and each core
     reads the weights of its own channels."""
-    lanes, output, outer, inner = min(int(g.block), shape[0]), g.output, hl.Var("outer"), hl.Var("inner")
-    output.split(c, outer, inner, lanes, hl.TailStrategy.GuardWithIf).vectorize(inner)
-    sums = total.update()
+    if not has_right_vectors(g.target()):
+        total.compute_root()
+        return
+    in_vectors(operand, _up(int(g.channels_in), int(g.depth)) * int(g.depth), _BYTES)
+    lanes, output, sums = min(int(g.block), shape[0]), g.output, total.update()
     if len(shape) == 1:
+        outer, inner = hl.Var("outer"), hl.Var("inner")
+        output.split(c, outer, inner, lanes, hl.TailStrategy.GuardWithIf).vectorize(inner)
         total.compute_at(output, outer).vectorize(c)
         sums.atomic().vectorize(reach.x).vectorize(c)
         return
-    vectors = -(-lanes // g.natural_vector_size(_I32))
-    columns, rows = pixels_at_once(g.target(), vectors, *shape[1:])
-    column, row = hl.Var("column"), hl.Var("row")
-    output.split(x, x, column, columns).split(y, y, row, rows).unroll(column).unroll(row)
-    if _up(shape[0], lanes) >= TASKS:
-        output.reorder(inner, column, row, x, y, outer).parallel(outer)
-    else:
-        output.reorder(inner, column, row, x, outer, y).parallel(y)
+    operand.parallel(y)
+    pixels = pixels_at_once(g.target(), -(-lanes // g.natural_vector_size(_I32)), *shape[1:])
+    take_blocks(output, lanes, lanes, pixels, shape[0], hl.TailStrategy.GuardWithIf)
     total.compute_at(output, x).vectorize(c).unroll(x).unroll(y)
-    sums.reorder(reach.x, c, x, y, reach.y, reach.z, reach.w).unroll(x).unroll(y).atomic().vectorize(reach.x).vectorize(
-        c
-    )
+    sums.reorder(reach.x, c, x, y, reach.y, reach.z, reach.w).unroll(x).unroll(y)
+    sums.atomic().vectorize(reach.x).vectorize(c)
 
 
 def _schedule_strips(g: hl.Generator, total: hl.Func, padded: hl.Func, reach: hl.RDom, shape: Size) -> None:
     """Sum a vector of channels at some pixels of a row; a core takes strips of rows, padded as they are needed."""
+    if not has_right_vectors(g.target()):
+        total.compute_root()
+        return
     channels, width, height = shape
-    lanes, outer, inner, pixel, strip = min(_LANES, channels), *map(hl.Var, ("outer", "inner", "pixel", "strip"))
-    output, rows = g.output, rows_of_strip(height, channels * width * int(g.stride_rows))
-    output.split(c, outer, inner, lanes, hl.TailStrategy.GuardWithIf).split(x, x, pixel, min(_PIXELS, width))
-    output.split(y, strip, y, rows).reorder(inner, pixel, outer, x, y, strip).vectorize(inner).unroll(pixel)
-    output.parallel(strip)
-    total.compute_at(output, outer).vectorize(c).unroll(x)
+    lanes, rows = min(_LANES, channels), rows_of_strip(height, channels * width * int(g.stride_rows))
+    outer, strip = take_strips(g.output, lanes, lanes, (_PIXELS, width), rows, hl.TailStrategy.GuardWithIf)
+    total.compute_at(g.output, outer).vectorize(c).unroll(x)
     total.update().reorder(c, x, reach.x, reach.y, y).vectorize(c).unroll(x)
     if padded is not g.input:
-        padded.compute_at(output, strip).vectorize(padded.args()[0], lanes)
+        padded.compute_at(g.output, strip).vectorize(padded.args()[0], lanes)
 
 
 if __name__ == "__main__":

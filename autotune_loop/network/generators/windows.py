@@ -94,6 +94,48 @@ def fix(buffer: hl.Buffer, shape: Size) -> None:
     buffer.set_estimates([(0, extent) for extent in shape])
 
 
+def has_right_vectors(target: hl.Target) -> bool:
+    """Whether schedules of generators' own may have vectors: Halide 21's are wrong for some arithmetic elsewhere."""
+    return target.arch in (hl.TargetArch.X86, hl.TargetArch.ARM)
+
+
+def in_vectors(func: hl.Func, channels: int, widths: tuple[int, ...]) -> hl.Func:
+    """What is moved, in vectors of channels, of the first width that they fill."""
+    lanes = next((lanes for lanes in widths if channels % lanes == 0), 1)
+    return func.vectorize(func.args()[0], lanes) if lanes > 1 else func
+
+
+def take_blocks(
+    output: hl.Func, block: int, lanes: int, pixels: tuple[int, int], channels: int, tail: hl.TailStrategy
+) -> None:
+    """Make blocks of channels and pixels, around which the loop over columns is; each core takes blocks of channels, or
+    where these are few, rows."""
+    outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
+    output.split(c, outer, inner, block, tail).split(x, x, column, pixels[0]).split(y, y, row, pixels[1])
+    if -(-channels // block) >= TASKS:
+        output.reorder(inner, column, row, x, y, outer).parallel(outer)
+    else:
+        output.reorder(inner, column, row, x, outer, y).parallel(y)
+    output.vectorize(inner, lanes).unroll(column).unroll(row)
+
+
+def take_strips(
+    output: hl.Func, block: int, lanes: int, size: tuple[int, int], rows: int, tail: hl.TailStrategy
+) -> tuple[hl.Var, hl.Var]:
+    """Make blocks of channels and of pixels of a row; each core takes strips of rows.
+
+    Args:
+        size: how many pixels, of how many in a row.
+
+    Returns:
+        The loop around a block, and that of the strips.
+    """
+    outer, inner, column, strip = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("strip")
+    output.split(c, outer, inner, block, tail).split(x, x, column, min(size)).split(y, strip, y, rows)
+    output.reorder(inner, column, outer, x, y, strip).vectorize(inner, lanes).unroll(column).parallel(strip)
+    return outer, strip
+
+
 def has_few_registers(target: hl.Target) -> bool:
     """Whether there are 16 registers for vectors, and not 32."""
     return target.arch == hl.TargetArch.X86 and not target.has_feature(hl.TargetFeature.AVX512)

@@ -104,7 +104,7 @@ def network_steps(network: Network, tasks: Sequence[NetworkTask], weights: Seque
 
     Args:
         tasks: those that have kernels.
-        weights: of each operator; those of convolutions of floats are put into blocks here.
+        weights: of each operator; those of sums of products of floats are put into blocks here.
     """
     memory, packed = plan_memory(network), _Weights()
     numbers = {task.key: number for number, task in enumerate(tasks)}

@@ -80,8 +80,10 @@ class TrainingSession:
 
     def __post_init__(self) -> None:
         shipped = open_registry(self.settings).shipped(self.training.record.profile)
-        baseline = find_weights(BASELINE_WEIGHTS, self.settings).weights
-        self._start = baseline if shipped is None else read_weights(shipped.path)
+        if shipped is None:
+            self._start = find_weights(BASELINE_WEIGHTS, self.settings).weights
+        else:
+            self._start = read_weights(shipped.path)
         self._recorded: dict[Path, list[RecordedProgram]] = {}
 
     def run(self) -> TrainedWeights:

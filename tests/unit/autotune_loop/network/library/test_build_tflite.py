@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from halide_autotune.autotune_loop.network.models import open_model
-from halide_autotune.autotune_loop.network.operators import OperatorKind
+from halide_autotune.autotune_loop.network.operators import Network, OperatorKind
 from halide_autotune.autotune_loop.network.tflite.tflite_model import TfliteModel
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import NetworkError
@@ -75,12 +75,18 @@ def test_floats_are_nearly_those_of_the_reference(model: Any, settings: Settings
     check_built(opened, made, "x86-64", settings, tmp_path)
 
 
+def right_tensors(network: Network, right: Interpreted) -> tuple[list[Any], dict[str, Any]]:
+    """A network's inputs, and what its operators make of them, by name; both may be changed."""
+    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
+    made = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
+    return inputs, made
+
+
 def test_a_byte_that_is_off_by_one_is_found(model: Any, tmp_path: Path) -> None:
     path = write_tflite(model, tmp_path / "every.tflite", is_int8=True)
     opened, right = open_model(str(path)), Interpreted(path)
     network = opened.network
-    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
-    made = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
+    inputs, made = right_tensors(network, right)
     computed = [each for each in network.operators if each.kind is not OperatorKind.RESHAPE]
     outputs = [made[each.name].copy() for each in network.outputs]
     checked = opened.check(inputs, made, outputs).layers
@@ -100,8 +106,7 @@ def test_elu_is_compared_with_kernels_that_are_not_the_reference_s(keras: Any, t
     path = write_tflite(model, tmp_path / "elu.tflite", is_int8=True)
     opened, right = open_model(str(path)), Interpreted(path, has_elu=True)
     network = opened.network
-    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
-    made = {each.output.name: right.tensor(each.output.name, each.output.shape) for each in network.operators}
+    inputs, made = right_tensors(network, right)
     found = opened.check(inputs, made, [made[each.name] for each in network.outputs])
     checked = [each for each in (*found.layers, *found.outputs) if each is not None]
     assert all(each.is_right and each.tolerance > 0 for each in checked), "bytes may be rounded to a neighbour"
@@ -134,8 +139,7 @@ def test_what_follows_a_wrong_layer_is_not_told_as_wrong(model: Any, tmp_path: P
     path = write_tflite(model, tmp_path / "every.tflite", is_int8=True)
     opened, right = open_model(str(path)), Interpreted(path)
     network = opened.network
-    inputs = [right.tensor(each.name, (1, *each.shape)) for each in network.inputs]
-    tensors = {each.output.name: right.tensor(each.output.name, each.output.shape).copy() for each in network.operators}
+    inputs, tensors = right_tensors(network, right)
     layers = [each for each in network.operators if each.kind is not OperatorKind.RESHAPE]
     takers = [each for each in layers if each.kind is OperatorKind.CONCATENATE]
     (first,) = [each for each in layers if each.output.name in {tensor.name for tensor in takers[0].inputs[1:2]}]
