@@ -116,7 +116,7 @@ def take_blocks(
         output.reorder(inner, column, row, x, y, outer).parallel(outer)
     else:
         output.reorder(inner, column, row, x, outer, y).parallel(y)
-    output.vectorize(inner, lanes).unroll(column).unroll(row)
+    _vectorize(output, inner, block, lanes).unroll(column).unroll(row)
 
 
 def take_strips(
@@ -132,8 +132,14 @@ def take_strips(
     """
     outer, inner, column, strip = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("strip")
     output.split(c, outer, inner, block, tail).split(x, x, column, min(size)).split(y, strip, y, rows)
-    output.reorder(inner, column, outer, x, y, strip).vectorize(inner, lanes).unroll(column).parallel(strip)
+    output.reorder(inner, column, outer, x, y, strip)
+    _vectorize(output, inner, block, lanes).unroll(column).parallel(strip)
     return outer, strip
+
+
+def _vectorize(output: hl.Func, inner: hl.Var, block: int, lanes: int) -> hl.Func:
+    # A split of what is one vector would be guarded once more.
+    return output.vectorize(inner) if block == lanes else output.vectorize(inner, lanes)
 
 
 def has_few_registers(target: hl.Target) -> bool:
