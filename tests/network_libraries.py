@@ -51,7 +51,7 @@ def built(model: LoadedModel, target: str, settings: Settings, output: Path) -> 
             for task, texts in zip(each.tasks, each.parameters, strict=True):
                 symbol, parameters = kernel_name(c_name(network.name), len(recipes)), dict(t.split("=") for t in texts)
                 recipe = KernelRecipe(programs[each.file], each.name, symbol, parameters, profile, own)
-                recipes.append(TaskRecipe(task, (recipe,)))
+                recipes.append(TaskRecipe(task, recipe))
         kernels = build_kernels(recipes, tools, 2, lambda text: None)
     steps = network_steps(network, [each.task for each in recipes], model.weights(layout))
     return build_library(steps, kernels, profile.halide_target, tools, output)

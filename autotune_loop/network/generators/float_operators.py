@@ -11,19 +11,22 @@ import math
 from collections.abc import Callable
 
 import halide as hl
+from blocks import block_in_registers
 from windows import (
+    WIDTHS,
     Size,
     Window,
     Windowed,
     c,
     fix,
     fix_output,
-    has_few_registers,
-    has_right_vectors,
+    has_own_vectors,
     in_vectors,
-    pixels_at_once,
+    is_worth_tasks,
     rows_of_strip,
+    schedule_plainly,
     take_blocks,
+    take_rows,
     take_strips,
     x,
     y,
@@ -31,10 +34,10 @@ from windows import (
 
 # Of a row, so many pixels of a depthwise convolution are summed at once.
 _COLUMNS = 4
+# So many vectors of channels are summed at once.
+_VECTORS = 4
 # Windows of so many places are unrolled.
 _UNROLLED = 9
-# Of fewer products, tasks of several cores cost more than they save.
-_WORTH_TASKS = 2**16
 
 
 class _Reduction(hl.Generator):
@@ -80,11 +83,13 @@ class Convolution(Windowed, _Reduction):
         fix(g.input, window.source)
         fix(g.weights, (block or channels_out, each_in, *window.kernel, *([channels_out // block] if block else [])))
         _finish(g, total, (channels_out, *window.size))
-        if block and _has_own_vectors(g):
-            _schedule_blocks(g, total, reach, (channels_out, *window.size))
+        if block and has_own_vectors(g):
+            _schedule_blocks(g, total, of_window, (channels_out, *window.size))
             if padded is not g.input:
-                widths = (g.natural_vector_size(hl.Float(32)),)
-                in_vectors(padded, int(g.channels_in), widths).compute_root().parallel(padded.args()[2])
+                padded.compute_root()
+                take_rows(padded, int(g.channels_in), WIDTHS, math.prod(window.source))
+        else:
+            _schedule_strips(g, total, padded, of_window, (channels_out, *window.size))
 
 
 @hl.generator(name="depthwise_convolution")
@@ -111,11 +116,7 @@ class DepthwiseConvolution(Windowed, _Reduction):
         fix(g.input, window.source)
         fix(g.weights, (channels * multiplier, *window.kernel))
         _finish(g, total, (channels * multiplier, *window.size))
-        if _has_own_vectors(g):
-            strips = _schedule_strips(g, total, reach, (channels * multiplier, *window.size))
-            if padded is not g.input:
-                widths = (g.natural_vector_size(hl.Float(32)),)
-                in_vectors(padded, channels, widths).compute_at(g.output, strips)
+        _schedule_strips(g, total, padded, (reach.x, reach.y), (channels * multiplier, *window.size))
 
 
 @hl.generator(name="dense")
@@ -142,8 +143,7 @@ class Dense(_Reduction):
         fix(g.input, (channels_in,))
         fix(g.weights, (block or channels_out, channels_in, *([channels_out // block] if block else [])))
         _finish(g, total, (channels_out,))
-        if block and _has_own_vectors(g):
-            _schedule_sums(g, total, reach, channels_in)
+        _schedule_sums(g, total, (reach.x,), channels_out, channels_in * channels_out, block)
 
 
 @hl.generator(name="pool")
@@ -171,8 +171,7 @@ class Pool(Windowed):
             g.output[c, x, y] = total[c, x, y] / hl.cast(hl.Float(32), window.inside())
         fix(g.input, window.source)
         fix_output(g.output, (int(g.channels_in), *window.size))
-        if not g.using_autoscheduler():
-            total.compute_root()
+        _schedule_strips(g, total, padded, (reach.x, reach.y), (int(g.channels_in), *window.size))
 
 
 @hl.generator(name="global_pool")
@@ -194,8 +193,8 @@ class GlobalPool(hl.Generator):
         g.output[c] = total[c] if g.is_max else total[c] / (rows * columns)
         fix(g.input, (int(g.channels_in), columns, rows))
         fix_output(g.output, (int(g.channels_in),))
-        if not g.using_autoscheduler():
-            total.compute_root()
+        channels = int(g.channels_in)
+        _schedule_sums(g, total, (reach.x, reach.y), channels, rows * columns * channels, 0)
 
 
 @hl.generator(name="softmax")
@@ -223,6 +222,9 @@ class Softmax(hl.Generator):
         if not g.using_autoscheduler():
             for each in (largest, powers, total):
                 each.compute_root()
+        if has_own_vectors(g):
+            for each in (powers, g.output):
+                in_vectors(each, shape[0], WIDTHS)
 
 
 @hl.generator(name="elementwise")
@@ -265,6 +267,8 @@ class Elementwise(hl.Generator):
         g.output[c, x, y] = _activated(g, value)
         fix(g.input, shape)
         fix_output(g.output, shape)
+        if has_own_vectors(g):
+            take_rows(g.output, shape[0], WIDTHS, math.prod(shape))
 
 
 @hl.generator(name="lstm_state")
@@ -288,6 +292,8 @@ class LstmState(hl.Generator):
         fix(g.input, (4 * units,))
         fix(g.carry, (units,))
         fix_output(g.output, (units,))
+        if has_own_vectors(g):
+            in_vectors(g.output, units, WIDTHS)
 
 
 def _configure(g: hl.Generator, dimensions: int) -> None:
@@ -308,51 +314,63 @@ def _finish(g: hl.Generator, total: hl.Func, shape: Size) -> None:
     if g.adds:
         fix(g.added, shape)
     fix_output(g.output, shape)
-    if not g.using_autoscheduler():
-        total.compute_root()
 
 
-def _has_own_vectors(g: hl.Generator) -> bool:
-    return has_right_vectors(g.target()) and not g.using_autoscheduler()
-
-
-def _schedule_strips(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> hl.Var:
-    """Sum some vectors of channels at some pixels of a row; a core takes strips of rows, whose loop is returned."""
+def _schedule_strips(g: hl.Generator, total: hl.Func, padded: hl.Func, reach: tuple[hl.RVar, ...], shape: Size) -> None:
+    """Reduce vectors of channels at some pixels of a row; a core takes strips of rows, padded as they are needed."""
+    if not has_own_vectors(g):
+        schedule_plainly(g, total)
+        return
     channels, width, height = shape
-    lanes = min(g.natural_vector_size(hl.Float(32)), 1 << (channels.bit_length() - 1))
+    lanes = _lanes(g, channels)
     vectors = 2 if channels % (2 * lanes) == 0 else 1
     rows = rows_of_strip(height, 4 * channels * width * int(g.stride_rows))
     outer, strip = take_strips(g.output, vectors * lanes, lanes, (_COLUMNS, width), rows, hl.TailStrategy.Auto)
     total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c).unroll(x)
-    sums = total.update().reorder(c, x, reach.x, reach.y, y).vectorize(c, lanes).unroll(c).unroll(x)
+    sums = total.update().reorder(c, x, *reach, y).vectorize(c, lanes).unroll(c).unroll(x)
     if int(g.kernel_rows) * int(g.kernel_columns) <= _UNROLLED:
-        sums.unroll(reach.x).unroll(reach.y)
-    return strip
+        sums.unroll(reach[-2]).unroll(reach[-1])
+    if padded is not g.input:
+        in_vectors(padded, int(g.channels_in), WIDTHS).compute_at(g.output, strip)
 
 
-def _schedule_sums(g: hl.Generator, total: hl.Func, reach: hl.RDom, channels_in: int) -> None:
-    """Sum a few blocks of channels in registers; each core reads the weights of its own channels, as they lie."""
-    block, channels_out = int(g.block), int(g.channels_out)
-    several = block * next(count for count in (5, 4, 3, 2, 1) if channels_out // block % count == 0)
+def _schedule_sums(
+    g: hl.Generator, total: hl.Func, reach: tuple[hl.RVar, ...], channels: int, count: int, block: int
+) -> None:
+    """Reduce some blocks of channels in registers; each core reads the weights of its own channels, as they lie.
+
+    Args:
+        count: of the numbers that are reduced.
+        block: channels of one; 0 for those of a vector.
+    """
+    if not has_own_vectors(g):
+        schedule_plainly(g, total)
+        return
+    block = block or _lanes(g, channels)
+    several = block * next((many for many in (5, 4, 3, 2) if channels % (many * block) == 0), 1)
     lanes, outer, inner = min(block, g.natural_vector_size(hl.Float(32))), hl.Var("outer"), hl.Var("inner")
     g.output.split(c, outer, inner, several).vectorize(inner, lanes)
-    if channels_in * channels_out >= _WORTH_TASKS:
+    if is_worth_tasks(count):
         g.output.parallel(outer)
     total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c)
-    total.update().reorder(c, reach.x).vectorize(c, lanes).unroll(c)
+    total.update().reorder(c, *reach).vectorize(c, lanes).unroll(c)
 
 
-def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: hl.RDom, shape: Size) -> None:
+def _lanes(g: hl.Generator, channels: int) -> int:
+    """Of the widest vector that is no wider than there are channels."""
+    return min(g.natural_vector_size(hl.Float(32)), 1 << (channels.bit_length() - 1))
+
+
+def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: tuple[hl.RVar, ...], shape: Size) -> None:
     """Sum a block of channels at some pixels in registers, and let each core read the weights of its own channels."""
     lanes = min(int(g.block), g.natural_vector_size(hl.Float(32)))
-    wanted = lanes * (2 if has_few_registers(g.target()) else 4)
     # Some blocks of weights that lie one after the other.
-    block = next(size for size in (wanted, wanted // 2, int(g.block)) if size % int(g.block) == shape[0] % size == 0)
-    pixels = pixels_at_once(g.target(), block // lanes, *shape[1:])
-    take_blocks(g.output, block, lanes, pixels, shape[0], hl.TailStrategy.Auto)
+    counts = [int(g.block) // lanes * many for many in (1, 2, 4)]
+    vectors = tuple(count for count in counts if count <= _VECTORS and shape[0] % (count * lanes) == 0)
+    block = block_in_registers(g.target(), vectors, shape[1:], 4 * int(g.channels_in) * int(g.stride_columns))
+    take_blocks(g.output, block.vectors * lanes, lanes, block, shape[0], hl.TailStrategy.Auto)
     total.compute_at(g.output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
-    sums = total.update().reorder(c, x, y, *(reach.x, reach.y, reach.z))
-    sums.vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
+    total.update().reorder(c, x, y, *reach).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
 
 
 def _activated(g: hl.Generator, value: hl.Expr) -> hl.Expr:

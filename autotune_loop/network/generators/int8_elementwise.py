@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import halide as hl
 from rescaling import OF_RESCALING, add_scalars, estimate_scalars, multiply_rounded, rescaled, round_away, to_output
-from windows import c, fix, fix_output, x, y
+from windows import WIDTHS_OF_BYTES, c, fix, fix_output, has_own_vectors, in_vectors, take_rows, x, y
 
 _I8, _I32 = hl.Int(8), hl.Int(32)
 _OF_MULTIPLICATION = ("second_zero", *OF_RESCALING)
@@ -119,6 +121,8 @@ class Int8Softmax(hl.Generator):
         if not g.using_autoscheduler():
             largest.compute_root()
             total.compute_root()
+        if has_own_vectors(g):
+            in_vectors(g.output, shape[0], WIDTHS_OF_BYTES)
 
 
 @hl.generator(name="quantize")
@@ -174,6 +178,8 @@ def _finish_elementwise(g: hl.Generator, scalars: tuple[str, ...]) -> None:
     fix(g.input, shape)
     fix_output(g.output, shape)
     estimate_scalars(g, scalars)
+    if has_own_vectors(g):
+        take_rows(g.output, shape[0], WIDTHS_OF_BYTES, math.prod(shape))
 
 
 if __name__ == "__main__":

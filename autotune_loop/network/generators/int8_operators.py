@@ -9,6 +9,7 @@ picture is its zero point.
 from __future__ import annotations
 
 import halide as hl
+from blocks import block_in_registers
 from rescaling import (
     OF_OUTPUTS,
     OF_RESCALING,
@@ -21,16 +22,17 @@ from rescaling import (
     to_output,
 )
 from windows import (
+    WIDTHS_OF_BYTES,
     Size,
     Window,
     Windowed,
     c,
     fix,
     fix_output,
-    has_right_vectors,
+    has_own_vectors,
     in_vectors,
-    pixels_at_once,
     rows_of_strip,
+    schedule_plainly,
     take_blocks,
     take_strips,
     x,
@@ -48,8 +50,8 @@ _SUMS_OF_UNSIGNED = (
 )
 # Pixels and channels of a depthwise convolution whose sums are in registers at once.
 _PIXELS, _LANES = 4, 32
-# Widths of vectors of bytes that are moved.
-_BYTES = (32, 16, 8)
+# So many vectors of sums of channels are in registers at once.
+_VECTORS = 4
 
 
 class _Products(hl.Generator):
@@ -94,9 +96,7 @@ class Int8Convolution(Windowed, _Products):
         fix(g.input, window.source)
         fix(g.weights, (depth, block, steps, *window.kernel, _up(channels, block)))
         _finish_reduction(g, total, (channels, *window.size), bool(g.rounds_once))
-        if not g.using_autoscheduler():
-            operand.compute_root()
-            _schedule_sums(g, total, operand, reach, (channels, *window.size))
+        _schedule_sums(g, total, operand, reach, (channels, *window.size))
 
 
 @hl.generator(name="int8_depthwise_convolution")
@@ -122,8 +122,7 @@ class Int8DepthwiseConvolution(Windowed):
         fix(g.input, window.source)
         fix(g.weights, (channels * multiplier, *window.kernel))
         _finish_reduction(g, total, (channels * multiplier, *window.size), False)
-        if not g.using_autoscheduler():
-            _schedule_strips(g, total, padded, reach, (channels * multiplier, *window.size))
+        _schedule_strips(g, total, padded, reach, (channels * multiplier, *window.size))
 
 
 @hl.generator(name="int8_dense")
@@ -151,9 +150,7 @@ class Int8Dense(_Products):
         fix(g.input, (channels_in,))
         fix(g.weights, (depth, block, steps, _up(channels, block)))
         _finish_reduction(g, total, (channels,), True)
-        if not g.using_autoscheduler():
-            operand.compute_root()
-            _schedule_sums(g, total, operand, reach, (channels,))
+        _schedule_sums(g, total, operand, reach, (channels,))
 
 
 @hl.generator(name="int8_pool")
@@ -185,8 +182,7 @@ class Int8Pool(Windowed):
         fix(g.input, window.source)
         fix_output(g.output, (int(g.channels_in), *window.size))
         estimate_scalars(g, ("low", "high"))
-        if not g.using_autoscheduler():
-            total.compute_root()
+        _schedule_strips(g, total, padded, reach, (int(g.channels_in), *window.size))
 
 
 @hl.generator(name="int8_global_pool")
@@ -215,8 +211,11 @@ class Int8GlobalPool(hl.Generator):
         fix(g.input, (int(g.channels_in), columns, rows))
         fix_output(g.output, (int(g.channels_in),))
         estimate_scalars(g, OF_RESCALING)
-        if not g.using_autoscheduler():
-            total.compute_root()
+        if not has_own_vectors(g):
+            schedule_plainly(g, total)
+            return
+        _take_vectors(g.output, total, min(_LANES, int(g.channels_in)))
+        total.update().reorder(c, reach.x, reach.y).vectorize(c)
 
 
 def _up(number: int, of: int) -> int:
@@ -269,32 +268,43 @@ def _finish_reduction(g: hl.Generator, total: hl.Func, shape: Size, rounds_once:
     estimate_scalars(g, OF_OUTPUTS)
 
 
+def _take_vectors(output: hl.Func, total: hl.Func, lanes: int) -> None:
+    """Make vectors of channels, each reduced where it is needed."""
+    outer, inner = hl.Var("outer"), hl.Var("inner")
+    output.split(c, outer, inner, lanes, hl.TailStrategy.GuardWithIf).vectorize(inner)
+    total.compute_at(output, outer).vectorize(c)
+
+
 def _schedule_sums(g: hl.Generator, total: hl.Func, operand: hl.Func, reach: hl.RDom, shape: Size) -> None:
     """A lane sums `depth` products at once; a block of channels is summed in registers at some pixels, and each core
     reads the weights of its own channels."""
-    if not has_right_vectors(g.target()):
-        total.compute_root()
+    if not g.using_autoscheduler():
+        operand.compute_root()
+    if not has_own_vectors(g):
+        schedule_plainly(g, total)
         return
-    in_vectors(operand, _up(int(g.channels_in), int(g.depth)) * int(g.depth), _BYTES)
+    in_vectors(operand, _up(int(g.channels_in), int(g.depth)) * int(g.depth), WIDTHS_OF_BYTES)
     lanes, output, sums = min(int(g.block), shape[0]), g.output, total.update()
     if len(shape) == 1:
-        outer, inner = hl.Var("outer"), hl.Var("inner")
-        output.split(c, outer, inner, lanes, hl.TailStrategy.GuardWithIf).vectorize(inner)
-        total.compute_at(output, outer).vectorize(c)
+        _take_vectors(output, total, lanes)
         sums.atomic().vectorize(reach.x).vectorize(c)
         return
     operand.parallel(y)
-    pixels = pixels_at_once(g.target(), -(-lanes // g.natural_vector_size(_I32)), *shape[1:])
-    take_blocks(output, lanes, lanes, pixels, shape[0], hl.TailStrategy.GuardWithIf)
-    total.compute_at(output, x).vectorize(c).unroll(x).unroll(y)
+    # Whole blocks of weights, which may be more than one vector.
+    each = -(-lanes // g.natural_vector_size(_I32))
+    counts = [1, *(count for count in (2, 4) if each * count <= _VECTORS and shape[0] % (count * int(g.block)) == 0)]
+    pixel_bytes = int(g.channels_in) * int(g.stride_columns) * operand.type().bytes()
+    block = block_in_registers(g.target(), tuple(each * count for count in counts), shape[1:], pixel_bytes)
+    take_blocks(output, block.vectors // each * lanes, lanes, block, shape[0], hl.TailStrategy.GuardWithIf)
+    total.compute_at(output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
     sums.reorder(reach.x, c, x, y, reach.y, reach.z, reach.w).unroll(x).unroll(y)
-    sums.atomic().vectorize(reach.x).vectorize(c)
+    sums.atomic().vectorize(reach.x).vectorize(c, lanes).unroll(c)
 
 
 def _schedule_strips(g: hl.Generator, total: hl.Func, padded: hl.Func, reach: hl.RDom, shape: Size) -> None:
     """Sum a vector of channels at some pixels of a row; a core takes strips of rows, padded as they are needed."""
-    if not has_right_vectors(g.target()):
-        total.compute_root()
+    if not has_own_vectors(g):
+        schedule_plainly(g, total)
         return
     channels, width, height = shape
     lanes, rows = min(_LANES, channels), rows_of_strip(height, channels * width * int(g.stride_rows))

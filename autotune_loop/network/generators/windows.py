@@ -6,15 +6,18 @@ Generators import it as the module beside them, since Halide's process runs each
 from __future__ import annotations
 
 import halide as hl
+from blocks import Block
 
 x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
 Size = tuple[int, ...]
+# Widths of vectors of floats and of bytes that are moved.
+WIDTHS, WIDTHS_OF_BYTES = (16, 8, 4), (32, 16, 8)
 # From so many blocks of channels on, each core takes some of them.
 TASKS = 4
 # So much of a picture stays in a core's second cache.
 _STRIP_BYTES = 2**18
-# Pixels of many channels lie in the same set of a core's first cache, which holds eight of them.
-_MOST_PIXELS = 8
+# Of fewer products, or numbers that are only moved, tasks of several cores cost more than they save.
+_WORTH_TASKS = 2**16
 
 
 class Windowed(hl.Generator):
@@ -94,9 +97,16 @@ def fix(buffer: hl.Buffer, shape: Size) -> None:
     buffer.set_estimates([(0, extent) for extent in shape])
 
 
-def has_right_vectors(target: hl.Target) -> bool:
-    """Whether schedules of generators' own may have vectors: Halide 21's are wrong for some arithmetic elsewhere."""
-    return target.arch in (hl.TargetArch.X86, hl.TargetArch.ARM)
+def has_own_vectors(g: hl.Generator) -> bool:
+    """Whether a generator's own schedule is asked for, and may have vectors: Halide 21's are wrong for some arithmetic
+    of processors other than these."""
+    return not g.using_autoscheduler() and g.target().arch in (hl.TargetArch.X86, hl.TargetArch.ARM)
+
+
+def schedule_plainly(g: hl.Generator, total: hl.Func) -> None:
+    """Without vectors, unless an autoscheduler has the word."""
+    if not g.using_autoscheduler():
+        total.compute_root()
 
 
 def in_vectors(func: hl.Func, channels: int, widths: tuple[int, ...]) -> hl.Func:
@@ -105,18 +115,28 @@ def in_vectors(func: hl.Func, channels: int, widths: tuple[int, ...]) -> hl.Func
     return func.vectorize(func.args()[0], lanes) if lanes > 1 else func
 
 
-def take_blocks(
-    output: hl.Func, block: int, lanes: int, pixels: tuple[int, int], channels: int, tail: hl.TailStrategy
-) -> None:
-    """Make blocks of channels and pixels, around which the loop over columns is; each core takes blocks of channels, or
-    where these are few, rows."""
+def take_rows(output: hl.Func, channels: int, widths: tuple[int, ...], count: int) -> None:
+    """Make vectors of channels; cores take rows where there are many numbers."""
+    in_vectors(output, channels, widths)
+    if is_worth_tasks(count):
+        output.parallel(output.args()[-1])
+
+
+def is_worth_tasks(count: int) -> bool:
+    """Whether so many products or numbers are worth dividing between cores."""
+    return count >= _WORTH_TASKS
+
+
+def take_blocks(output: hl.Func, size: int, lanes: int, block: Block, channels: int, tail: hl.TailStrategy) -> None:
+    """Make blocks of `size` channels and some pixels, around which the loop over columns is; each core takes blocks of
+    channels, or where these are few, rows."""
     outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
-    output.split(c, outer, inner, block, tail).split(x, x, column, pixels[0]).split(y, y, row, pixels[1])
-    if -(-channels // block) >= TASKS:
+    output.split(c, outer, inner, size, tail).split(x, x, column, block.columns).split(y, y, row, block.rows)
+    if -(-channels // size) >= TASKS:
         output.reorder(inner, column, row, x, y, outer).parallel(outer)
     else:
         output.reorder(inner, column, row, x, outer, y).parallel(y)
-    _vectorize(output, inner, block, lanes).unroll(column).unroll(row)
+    _vectorize(output, inner, size, lanes).unroll(column).unroll(row)
 
 
 def take_strips(
@@ -140,27 +160,6 @@ def take_strips(
 def _vectorize(output: hl.Func, inner: hl.Var, block: int, lanes: int) -> hl.Func:
     # A split of what is one vector would be guarded once more.
     return output.vectorize(inner) if block == lanes else output.vectorize(inner, lanes)
-
-
-def has_few_registers(target: hl.Target) -> bool:
-    """Whether there are 16 registers for vectors, and not 32."""
-    return target.arch == hl.TargetArch.X86 and not target.has_feature(hl.TargetFeature.AVX512)
-
-
-def pixels_at_once(target: hl.Target, vectors: int, width: int, height: int) -> tuple[int, int]:
-    """How many columns and rows of sums fit registers beside the weights, with little that is computed twice."""
-    most = min(((15 if has_few_registers(target) else 31) - vectors) // vectors, _MOST_PIXELS)
-    sizes = [
-        (columns, rows) for columns in range(1, width + 1) for rows in range(1, height + 1) if columns * rows <= most
-    ]
-
-    def cost(size: tuple[int, int]) -> float:
-        columns, rows = size
-        twice = -(-width // columns) * columns * -(-height // rows) * rows
-        # A step reads a vector for each of the block's and spreads a number for each pixel.
-        return twice * (1.0 + vectors + max(columns * rows * vectors, 8)) / (columns * rows)
-
-    return min(sizes, key=cost)
 
 
 def rows_of_strip(height: int, row_bytes: int) -> int:

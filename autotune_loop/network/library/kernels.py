@@ -18,14 +18,10 @@ from halide_autotune.targets.profile.target_features import kernel_target
 
 @dataclass(frozen=True)
 class TaskRecipe:
-    """How a task's kernel is built.
-
-    Attributes:
-        recipes: the first one that can be compiled is taken; the others are tried where it cannot.
-    """
+    """How a task's kernel is built."""
 
     task: NetworkTask
-    recipes: tuple[KernelRecipe, ...]
+    recipe: KernelRecipe
 
 
 def build_kernels(
@@ -38,7 +34,7 @@ def build_kernels(
         progress: called with a phrase before each, from other threads.
 
     Raises:
-        GeneratorError: no schedule of a task compiles; the message names its first layer.
+        GeneratorError: a task's schedule does not compile; the message names its first layer.
         ToolchainError: Halide or the disk fails.
     """
 
@@ -60,16 +56,13 @@ def build_kernels(
 
 
 def _build(task: TaskRecipe, tools: BuildTools, stop: StopSignal) -> KernelObject:
-    failures = []
-    for recipe in task.recipes:
-        try:
-            return KernelObject(recipe.function_name, _cached(recipe, tools, stop))
-        except GeneratorError as error:
-            failures.append(error)
-    place, first = task.task.places[0][0], failures[0]
-    raise GeneratorError(
-        f"Layer {place} ({task.task.title}) cannot be built: {first.message}", next_step=first.next_step
-    ) from first
+    try:
+        return KernelObject(task.recipe.function_name, _cached(task.recipe, tools, stop))
+    except GeneratorError as error:
+        raise GeneratorError(
+            f"Layer {task.task.places[0][0]} ({task.task.title}) cannot be built: {error.message}",
+            next_step=error.next_step,
+        ) from error
 
 
 def _cached(recipe: KernelRecipe, tools: BuildTools, stop: StopSignal) -> Path:

@@ -154,7 +154,7 @@ def bench_network(
         raise UsageError("A network is timed on one device.", next_step="Give --device once.")
     chosen = find_devices(asked.devices, settings, progress)
     toolchain = chosen.open_toolchain(settings)
-    place = NetworkTarget(chosen.choice.profile, chosen.choice.parallelism, toolchain)
+    place = NetworkTarget(chosen.choice.profile, toolchain)
     place.check(schedules)
     opened = open_network(model, place.profile.halide_target)
     with scratch_folder("network") as folder:

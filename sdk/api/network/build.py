@@ -17,15 +17,13 @@ from halide_autotune.autotune_loop.network.library.steps import Steps, network_s
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind
-from halide_autotune.autotune_loop.network.packed_floats import PACKED, block_of
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_schedules
 from halide_autotune.sdk.api.network.tune import check_is_supported
 from halide_autotune.sdk.options.generator_spec import asked_options
 from halide_autotune.sdk.output import silent_stderr
-from halide_autotune.sdk.project.preparation import Workbench, open_workbench
+from halide_autotune.sdk.project.preparation import open_workbench
 from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk
 from halide_autotune.sdk.settings import Settings, export_variables, read_settings
 from halide_autotune.targets.build.artifacts import KernelRecipe
@@ -37,7 +35,7 @@ from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.profile.loader import HOST, load_profile
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE, TargetProfile
 from halide_autotune.targets.profile.target_features import with_target_features
-from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice, mullapudi2016
+from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
 Progress = Callable[[str], None]
@@ -60,10 +58,10 @@ def build_network(
             MobileNetV2, which has the same random weights every time.
         output: the folder for the files.
         target: name or path of a target profile; None takes that of `options`, else the run's, else this machine's.
-        run: the folder that `tune_network` has left, with a schedule for each operator; without it sums of
-            products have those of their generators, and each other operator the one that Halide's Mullapudi2016 finds.
-        options: those of the devices, of which the features of the target count (without any the run's), the threads
-            that an autoscheduler plans for, and the Hexagon SDK.
+        run: the folder that `tune_network` has left, with a schedule for each operator; without it operators have
+            those of their generators.
+        options: those of the devices, of which the features of the target count (without any the run's) and the
+            Hexagon SDK.
         progress: called with a phrase at every step that may take long.
 
     Raises:
@@ -79,7 +77,7 @@ def build_network(
     profile = with_target_features(profile, devices.target_features)
     sdk = named_hexagon_sdk(profile, devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
-    target_of = NetworkTarget(profile, devices.parallelism or profile.machine.parallelism, toolchain)
+    target_of = NetworkTarget(profile, toolchain)
     target_of.check(schedules)
     opened = open_network(model, profile.halide_target)
     return build_opened(opened, target_of, schedules, output, progress, settings)
@@ -87,14 +85,9 @@ def build_network(
 
 @dataclass(frozen=True)
 class NetworkTarget:
-    """What a network is built for.
-
-    Attributes:
-        threads: that an autoscheduler plans for.
-    """
+    """What a network is built for."""
 
     profile: TargetProfile
-    threads: int
     toolchain: CToolchain
 
     def check(self, schedules: RunSchedules | None) -> None:
@@ -194,28 +187,8 @@ def build_opened(
                 tuned = schedules.choice(*called, workbench.apply_header)
                 not_tuned += [] if tuned else [each.words]
             of_kernel = each.generator_name, kernel_name(name, number), each.parameters, profile
-            choices = [tuned] if tuned else _defaults(each.task, target, workbench)
-            tasks.append(
-                TaskRecipe(each.task, tuple(KernelRecipe(programs[each.file], *of_kernel, one) for one in choices))
-            )
+            schedule = tuned or ScheduleChoice(OWN_SCHEDULE, None, searches=False)
+            tasks.append(TaskRecipe(each.task, KernelRecipe(programs[each.file], *of_kernel, schedule)))
         kernels = build_kernels(tasks, tools, len(os.sched_getaffinity(0)), progress)
     library = build_library(opened.steps, kernels, profile.halide_target, tools, output, progress)
     return replace(library, not_tuned=tuple(not_tuned))
-
-
-def _defaults(task: NetworkTask, target: NetworkTarget, workbench: Workbench) -> list[ScheduleChoice]:
-    """The schedules of an operator that was not tuned, of which the first one that compiles is taken."""
-    own = ScheduleChoice(OWN_SCHEDULE, None, searches=False)
-    # Halide's vectors are wrong there for some arithmetic; the generators' own schedules have none.
-    if target.profile.has_doubtful_vectors:
-        return [own]
-    # Adams2019 takes minutes and gigabytes for one large convolution; with a narrow beam it ends soon, and some of its
-    # schedules then take a hundred times as long as they need.
-    found = mullapudi2016(workbench.halide, target.threads, target.profile.machine)
-    choices = [ScheduleChoice("mullapudi2016", found), own]
-    # Sums of products of bytes have instructions that only the generators' own schedules use, and blocks of weights lie
-    # as those of floats read them.
-    is_int8_sum = task.element is ElementType.INT8 and task.kind in REDUCTIONS
-    is_packed = task.kind in PACKED and block_of(task.output_shape[-1]) > 0
-    has_own = is_int8_sum or is_packed or task.kind is OperatorKind.DEPTHWISE_CONVOLUTION
-    return choices[::-1] if has_own else choices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from halide_autotune.autotune_loop.cost_model.process.model_process import tensorflow_environment
@@ -167,9 +167,6 @@ def tune_network(
     if not operators:
         raise NetworkError(f"There is nothing to tune in {found.network.name}.")
     specs = [GeneratorSpec(f"{each.file}:{each.name}", argsets=each.parameters, calls=each.calls) for each in operators]
-    # What the generators of floats do by themselves is no schedule of anybody's; a search for sums of products of bytes
-    # begins with instructions that it would hardly find.
-    asked = replace(asked, play_off=replace(asked.play_off, ignores_own=not has_bytes))
     result = autotune(specs, options=asked, run_folder=run_folder, listen=listen, stop=stop, settings=settings)
     tasks = [task for each in operators for task in each.tasks]
     tuned = [TunedOperator(task, one) for task, one in zip(tasks, result.tuned, strict=True)]

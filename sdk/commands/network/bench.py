@@ -23,7 +23,7 @@ from halide_autotune.sdk.output import make_console, plain_table, print_json, sh
 if TYPE_CHECKING:
     from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
 
-_TAKEN = (*TAKEN, "device", "inventory")
+_TAKEN = (*TAKEN, "device", "inventory", "parallelism")
 _LONGEST_CHARACTERS = 48
 _MOST_FOLLOWERS = 5
 

@@ -20,7 +20,7 @@ from halide_autotune.sdk.project.file import find_project
 if TYPE_CHECKING:
     from halide_autotune.autotune_loop.network.library.build_library import NetworkLibrary
 
-TAKEN = ("target", "target_features", "hexagon_sdk_root", "parallelism")
+TAKEN = ("target", "target_features", "hexagon_sdk_root")
 ModelArgument = Annotated[
     str,
     typer.Argument(metavar="MODEL", help="A .keras or .tflite file, or an application of Keras such as MobileNetV2."),
@@ -30,7 +30,7 @@ RunOption = Annotated[
     typer.Option(
         "--run",
         metavar="FOLDER",
-        help="The run of sdk network tune whose schedules are used. Default: the operators' own, or Halide's.",
+        help="The run of sdk network tune whose schedules are used. Default: the operators' own.",
         autocompletion=COMPLETIONS["runs"],
     ),
 ]

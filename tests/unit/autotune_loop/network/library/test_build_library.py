@@ -128,4 +128,4 @@ def test_a_schedule_that_does_not_compile_names_its_layer(model: Any, settings: 
         _, program = exits.enter_context(open_named_generator(f"{OPERATORS_FILE}:dense", (), bench, settings))
         recipe = KernelRecipe(program, "dense", "kernel", {"no_such": "1"}, profile, own)
         with pytest.raises(GeneratorError, match=r"Layer dense\w* \(dense of 32 to 28, sigmoid\) cannot be built"):
-            build_kernels([TaskRecipe(dense.tasks[0], (recipe,))], tools, 1, lambda text: None)
+            build_kernels([TaskRecipe(dense.tasks[0], recipe)], tools, 1, lambda text: None)
