@@ -1,17 +1,17 @@
-"""Models by the names that users give: a file, an application of Keras, or a ready set of operators."""
+"""Models by the names that users give: a file, an application of Keras, or a list of operators."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from halide_autotune.autotune_loop.network.keras_model import KerasModel
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
-from halide_autotune.autotune_loop.network.operators import Activation, Network, Operator, OperatorKind, Tensor
+from halide_autotune.autotune_loop.network.operator_list import read_operator_list
+from halide_autotune.autotune_loop.network.operators import Network
 from halide_autotune.autotune_loop.network.read_keras import read_keras
 from halide_autotune.autotune_loop.network.tflite.read_tflite import read_tflite
 from halide_autotune.autotune_loop.network.tflite.tflite_model import TfliteModel
@@ -21,37 +21,26 @@ from halide_autotune.targets.values.checks import nearest_hint
 _SEED = 1
 _PICTURE = (224, 224, 3)
 _APPLICATION = re.compile(r"[A-Z][A-Za-z0-9]+")
-# Of ResNet-18, as AutoTVM counts them (Chen et al. 2018, table 2 of the appendix): rows and columns, channels in and
-# out, kernel, stride.
-_RESNET18 = (
-    (224, 3, 64, 7, 2),
-    (56, 64, 64, 3, 1),
-    (56, 64, 64, 1, 1),
-    (56, 64, 128, 3, 2),
-    (56, 64, 128, 1, 2),
-    (28, 128, 128, 3, 1),
-    (28, 128, 256, 3, 2),
-    (28, 128, 256, 1, 2),
-    (14, 256, 256, 3, 1),
-    (14, 256, 512, 3, 2),
-    (14, 256, 512, 1, 2),
-    (7, 512, 512, 3, 1),
-)
+# Lists of operators that come with the SDK.
+LISTS = {"resnet18-convolutions": Path(__file__).parent / "resnet18-convolutions.toml"}
 
 
 def read_model(text: str) -> Network:
     """The network of a model.
 
     Args:
-        text: the path of a `.keras` or `.tflite` file; the name of a class of `keras.applications`, such as
-            MobileNetV2, which gets random weights, since nothing is downloaded; or `resnet18-convolutions`.
+        text: the path of a `.keras` or `.tflite` file, or of a `.toml` list of operators; the name of a class of
+            `keras.applications`, such as MobileNetV2, which gets random weights, since nothing is downloaded; or
+            `resnet18-convolutions`, a list that comes with the SDK.
 
     Raises:
         NetworkError: there is no such model, or it cannot be read.
     """
     if text.endswith(".tflite"):
         return read_tflite(Path(text))
-    return _SETS[text]() if text in _SETS else read_keras(_model(text))
+    if _is_list(text):
+        return read_operator_list(LISTS.get(text, Path(text)))
+    return read_keras(_model(text))
 
 
 def open_model(text: str) -> LoadedModel:
@@ -78,11 +67,11 @@ def load_model(text: str) -> Any:
         text: as for `read_model`, but no `.tflite` file.
 
     Raises:
-        NetworkError: there is no such model, it cannot be read, or it is a set of operators without weights.
+        NetworkError: there is no such model, it cannot be read, or it is a list of operators without weights.
     """
-    if text in _SETS:
+    if _is_list(text):
         raise NetworkError(
-            f"{text} is a set of operators, not a model: there is nothing that it computes as a whole.",
+            f"{text} is a list of operators, not a model: there is nothing that it computes as a whole.",
             next_step="Give a .keras or .tflite file, or an application of Keras such as MobileNetV2.",
         )
     model = _model(text)
@@ -108,14 +97,18 @@ def with_random_weights(model: Any) -> Any:
     return model
 
 
+def _is_list(text: str) -> bool:
+    return text in LISTS or text.endswith(".toml")
+
+
 def _model(text: str) -> Any:
     if text.endswith(".keras"):
         return _load(Path(text))
     if Path(text).suffix or not _APPLICATION.fullmatch(text):
         raise NetworkError(
             f"{text} is no model that can be read.",
-            next_step="Give a .keras or .tflite file, an application of Keras such as MobileNetV2, or one of: "
-            f"{', '.join(_SETS)}.",
+            next_step="Give a .keras or .tflite file, a .toml list of operators, an application of Keras such as "
+            f"MobileNetV2, or one of: {', '.join(LISTS)}.",
         )
     return _application(text)
 
@@ -146,27 +139,3 @@ def _application(name: str) -> Any:
     model = make(weights=None)
     # Some take pictures of any size: they then get that which their weights were made with.
     return make(weights=None, input_shape=_PICTURE) if None in model.inputs[0].shape[1:] else model
-
-
-def _resnet18_convolutions() -> Network:
-    """C1 to C12, each with a bias and ReLU."""
-    operators, inputs, outputs = [], [], []
-    for number, (size, channels_in, channels_out, kernel, stride) in enumerate(_RESNET18, 1):
-        source = Tensor(f"c{number}_in", (size, size, channels_in))
-        made = Tensor(f"c{number}_out", (size // stride, size // stride, channels_out))
-        # As PyTorch and MXNet pad it: as many before as after, so that the last one is not read where the stride is 2.
-        before = kernel // 2
-        total = (made.shape[0] - 1) * stride + kernel - size
-        settings = {"groups": 1, "has_bias": 1}
-        for axis in ("rows", "columns"):
-            settings.update({f"kernel_{axis}": kernel, f"stride_{axis}": stride, f"dilation_{axis}": 1})
-            settings.update({f"pad_{axis}_before": before, f"pad_{axis}_after": max(0, total - before)})
-        operators.append(
-            Operator(OperatorKind.CONVOLUTION, (f"C{number}",), (source,), made, settings, Activation.RELU)
-        )
-        inputs.append(source)
-        outputs.append(made)
-    return Network("resnet18-convolutions", tuple(inputs), tuple(outputs), tuple(operators))
-
-
-_SETS: Mapping[str, Callable[[], Network]] = {"resnet18-convolutions": _resnet18_convolutions}
