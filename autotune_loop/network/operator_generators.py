@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from halide_autotune.autotune_loop.network.int8.int8_generators import (
     int8_parameters,
 )
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind, Shape
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind, as_rows
 from halide_autotune.autotune_loop.network.packed_floats import PACKED, block_of
 from halide_autotune.autotune_loop.network.tasks import NetworkTask
 
@@ -92,13 +91,6 @@ def operator_generators(
     return [OperatorGenerator(name, tuple(several), layout) for name, several in found.items()], rest
 
 
-def as_picture(shape: Shape) -> tuple[int, int, int]:
-    """Rows, columns and channels of what an operator takes that looks at each pixel alone; a vector is one pixel."""
-    if len(shape) == 3:
-        return (shape[0], shape[1], shape[2])
-    return (1, math.prod(shape[:-1]), shape[-1])
-
-
 def _generator(task: NetworkTask) -> str | None:
     if task.element is ElementType.INT8:
         return int8_generator(task)
@@ -114,8 +106,8 @@ def _parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
         return int8_parameters(task, layout)
     shape, settings = task.input_shapes[0], dict(task.settings)
     is_state = task.kind is OperatorKind.LSTM_STATE
-    known: dict[str, object] = {"units": task.output_shape[-1]} if is_state else {"channels_in": shape[-1]}
-    rows, columns, _ = as_picture(shape)
+    rows, columns, channels = as_rows(task.kind, task.input_shapes, shape)
+    known: dict[str, object] = {"units": task.output_shape[-1]} if is_state else {"channels_in": channels}
     if task.kind is OperatorKind.SOFTMAX:
         known["pixels"] = rows * columns
     elif task.kind not in _OF_VECTORS:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -39,6 +40,14 @@ class OperatorKind(StrEnum):
 
 # They take two tensors, or one and a constant.
 OF_TWO = (OperatorKind.ADD, OperatorKind.MULTIPLY, OperatorKind.SUBTRACT)
+# They look at each number by itself.
+_OF_NUMBERS = (
+    *OF_TWO,
+    OperatorKind.ACTIVATION,
+    OperatorKind.QUANTIZE,
+    OperatorKind.DEQUANTIZE,
+    OperatorKind.RESCALE,
+)
 # They sum up products with weights.
 REDUCTIONS = (OperatorKind.CONVOLUTION, OperatorKind.DEPTHWISE_CONVOLUTION, OperatorKind.DENSE)
 
@@ -155,3 +164,25 @@ class Network:
     outputs: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     unsupported: tuple[UnsupportedLayer, ...] = ()
+
+
+def as_picture(shape: Shape) -> tuple[int, int, int]:
+    """Rows, columns and channels of what an operator takes that looks at each pixel alone; a vector is one pixel."""
+    if len(shape) == 3:
+        return (shape[0], shape[1], shape[2])
+    return (1, math.prod(shape[:-1]), shape[-1])
+
+
+def as_rows(kind: OperatorKind, inputs: Sequence[Shape], shape: Shape) -> tuple[int, int, int]:
+    """Rows, columns and channels of what an operator takes or makes that looks at each pixel or number alone.
+
+    Where each number is looked at by itself, those of a row count as channels of one column, which fill vectors however
+    few channels there are.
+
+    Args:
+        inputs: the operator's.
+        shape: of one of them, or of its output.
+    """
+    rows, columns, channels = as_picture(shape)
+    is_spread = (kind in OF_TWO and len(inputs) == 1) or len(set(inputs)) > 1
+    return (rows, columns, channels) if kind not in _OF_NUMBERS or is_spread else (rows, 1, columns * channels)

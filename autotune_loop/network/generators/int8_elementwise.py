@@ -42,7 +42,7 @@ class Int8Add(_OfTwo):
         values = []
         for name, value in (("input", g.input[c, x, y]), ("second", _second(g))):
             wide = (hl.cast(_I32, value) - getattr(g, f"{name}_zero")) << 20
-            values.append(multiply_rounded(wide, getattr(g, f"{name}_factor"), getattr(g, f"{name}_shift")))
+            values.append(multiply_rounded(g, wide, getattr(g, f"{name}_factor"), getattr(g, f"{name}_shift")))
         g.output[c, x, y] = rescaled(g, values[0] + values[1])
         _finish_elementwise(g, _OF_ADDITION)
 

@@ -260,7 +260,7 @@ def _begun(g: hl.Generator, place: tuple[hl.Var, ...], offset: int) -> hl.Func:
 def _finish_reduction(g: hl.Generator, total: hl.Func, shape: Size, rounds_once: bool) -> None:
     place = (c, x, y)[: len(shape)]
     multiply = multiply_rounded_once if rounds_once else multiply_rounded
-    value = multiply(total[place], g.factors[c], g.shifts[c])
+    value = multiply(g, total[place], g.factors[c], g.shifts[c])
     g.output[place] = to_output(value + g.output_zero, g.low, g.high)
     for name in _OF_CHANNELS:
         fix(getattr(g, name), shape[:1])

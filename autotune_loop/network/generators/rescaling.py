@@ -29,7 +29,7 @@ def estimate_scalars(g: hl.Generator, names: tuple[str, ...]) -> None:
         getattr(g, name).set_estimate(_FACTOR if name.endswith("factor") else _ESTIMATES.get(name, 0))
 
 
-def multiply_rounded(value: hl.Expr, factor: hl.Expr, shift: hl.Expr) -> hl.Expr:
+def multiply_rounded(g: hl.Generator, value: hl.Expr, factor: hl.Expr, shift: hl.Expr) -> hl.Expr:
     """value · factor · 2^(shift − 31): the product is rounded to the nearest, up in the middle; what is then shifted to
     the right is rounded again, away from zero in the middle.
 
@@ -37,13 +37,22 @@ def multiply_rounded(value: hl.Expr, factor: hl.Expr, shift: hl.Expr) -> hl.Expr
     """
     left = hl.cast(hl.UInt(32), hl.clamp(shift, 0, 30))
     right = hl.cast(hl.UInt(32), hl.clamp(-shift, 0, 31))
-    product = hl.rounding_mul_shift_right(value << left, factor, hl.cast(hl.UInt(32), 31))
+    product = _multiply_high(g.target(), value << left, factor)
     mask = hl.cast(hl.Int(32), (hl.cast(hl.UInt(32), 1) << right) - 1)
     threshold = (mask >> 1) + hl.select(product < 0, 1, 0)
     return (product >> right) + hl.select((product & mask) > threshold, 1, 0)
 
 
-def multiply_rounded_once(value: hl.Expr, factor: hl.Expr, shift: hl.Expr) -> hl.Expr:
+def _multiply_high(target: hl.Target, value: hl.Expr, factor: hl.Expr) -> hl.Expr:
+    """value · factor · 2^−31, rounded to the nearest, up in the middle; a factor is never the least of all integers."""
+    if target.arch == hl.TargetArch.ARM:  # which has an instruction for it
+        return hl.rounding_mul_shift_right(value, factor, hl.cast(hl.UInt(32), 31))
+    whole = hl.cast(hl.Int(64), value) * hl.cast(hl.Int(64), factor) + (1 << 30)
+    # As a number without a sign it is shifted at once; Halide takes the sum apart before it shifts one with a sign.
+    return hl.cast(hl.Int(32), hl.cast(hl.UInt(64), whole) >> 31)
+
+
+def multiply_rounded_once(g: hl.Generator, value: hl.Expr, factor: hl.Expr, shift: hl.Expr) -> hl.Expr:
     """The same with a product of 64 bits that is shifted as a whole, and rounded up in the middle."""
     right = hl.cast(hl.UInt(64), 31 - hl.clamp(shift, -31, 30))
     product = hl.cast(hl.Int(64), value) * hl.cast(hl.Int(64), factor)
@@ -52,7 +61,7 @@ def multiply_rounded_once(value: hl.Expr, factor: hl.Expr, shift: hl.Expr) -> hl
 
 def rescaled(g: hl.Generator, value: hl.Expr) -> hl.Expr:
     """What a generator that takes OF_RESCALING makes of a sum."""
-    return to_output(multiply_rounded(value, g.factor, g.shift) + g.output_zero, g.low, g.high)
+    return to_output(multiply_rounded(g, value, g.factor, g.shift) + g.output_zero, g.low, g.high)
 
 
 def to_output(value: hl.Expr, low: hl.Expr, high: hl.Expr) -> hl.Expr:

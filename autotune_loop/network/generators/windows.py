@@ -132,11 +132,13 @@ def take_blocks(output: hl.Func, size: int, lanes: int, block: Block, channels: 
     channels, or where these are few, rows."""
     outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
     output.split(c, outer, inner, size, tail).split(x, x, column, block.columns).split(y, y, row, block.rows)
+    lane, *vectors = _take_lanes(output, inner, size, lanes)
+    # What is known of a channel is read once for all pixels of the block.
     if -(-channels // size) >= TASKS:
-        output.reorder(inner, column, row, x, y, outer).parallel(outer)
+        output.reorder(lane, column, row, *vectors, x, y, outer).parallel(outer)
     else:
-        output.reorder(inner, column, row, x, outer, y).parallel(y)
-    _vectorize(output, inner, size, lanes).unroll(column).unroll(row)
+        output.reorder(lane, column, row, *vectors, x, outer, y).parallel(y)
+    output.unroll(column).unroll(row)
 
 
 def take_strips(
@@ -152,14 +154,19 @@ def take_strips(
     """
     outer, inner, column, strip = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("strip")
     output.split(c, outer, inner, block, tail).split(x, x, column, min(size)).split(y, strip, y, rows)
-    output.reorder(inner, column, outer, x, y, strip)
-    _vectorize(output, inner, block, lanes).unroll(column).parallel(strip)
+    lane, *vectors = _take_lanes(output, inner, block, lanes)
+    output.reorder(lane, column, *vectors, outer, x, y, strip).unroll(column).parallel(strip)
     return outer, strip
 
 
-def _vectorize(output: hl.Func, inner: hl.Var, block: int, lanes: int) -> hl.Func:
-    # A split of what is one vector would be guarded once more.
-    return output.vectorize(inner) if block == lanes else output.vectorize(inner, lanes)
+def _take_lanes(output: hl.Func, inner: hl.Var, block: int, lanes: int) -> list[hl.Var]:
+    """Make vectors of a block's channels, and return the loops over lanes and, of several vectors, over these."""
+    if block == lanes:  # a further split would be guarded once more
+        output.vectorize(inner)
+        return [inner]
+    lane = hl.Var("lane")
+    output.split(inner, inner, lane, lanes).vectorize(lane).unroll(inner)
+    return [lane, inner]
 
 
 def rows_of_strip(height: int, row_bytes: int) -> int:

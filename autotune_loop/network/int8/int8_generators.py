@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
 from halide_autotune.autotune_loop.network import generators
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.operators import LOOKED_UP, OF_TWO, REDUCTIONS, OperatorKind
+from halide_autotune.autotune_loop.network.operators import LOOKED_UP, OF_TWO, REDUCTIONS, OperatorKind, as_rows
 from halide_autotune.autotune_loop.network.tasks import NetworkTask
 
 _FOLDER = Path(generators.__file__).parent
@@ -50,9 +49,8 @@ def int8_file(name: str) -> Path:
 
 def int8_parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
     """The generator's parameters for a task."""
-    *pixels, channels = task.input_shapes[0]
+    rows, columns, channels = as_rows(task.kind, task.input_shapes, task.input_shapes[0])
     known: dict[str, object] = {"channels_in": channels, **dict(task.settings)}
-    rows, columns = pixels if len(pixels) == 2 else (1, math.prod(pixels))
     if task.kind is OperatorKind.SOFTMAX:
         known["pixels"] = rows * columns
     elif task.kind is not OperatorKind.DENSE:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.memory_plan import MemoryPlan, Place, Storage, aligned, plan_memory
-from halide_autotune.autotune_loop.network.operator_generators import as_picture
 from halide_autotune.autotune_loop.network.operators import (
     REDUCTIONS,
     Network,
@@ -17,6 +16,7 @@ from halide_autotune.autotune_loop.network.operators import (
     OperatorKind,
     Shape,
     Tensor,
+    as_rows,
 )
 from halide_autotune.autotune_loop.network.packed_floats import in_blocks
 from halide_autotune.autotune_loop.network.tasks import NetworkTask, task_key
@@ -145,7 +145,9 @@ def _extents(operator: Operator, shape: Shape) -> Shape:
     """The dimensions that an operator takes a tensor for."""
     if operator.kind in (OperatorKind.CONCATENATE, OperatorKind.SOFTMAX):
         return (shape[-1], math.prod(shape[:-1]))
-    return tuple(reversed(as_picture(shape) if operator.kind in _OF_PIXELS else shape))
+    if operator.kind not in _OF_PIXELS:
+        return tuple(reversed(shape))
+    return tuple(reversed(as_rows(operator.kind, [each.shape for each in operator.inputs], shape)))
 
 
 @dataclass

@@ -56,8 +56,8 @@ def network_tasks(model: str) -> NetworkTasks:
     """Take a model apart: layers that follow one another become one operator, and equal operators one task.
 
     Args:
-        model: the path of a `.keras` or `.tflite` file, the name of a class of `keras.applications`, such as
-            MobileNetV2, or `resnet18-convolutions`.
+        model: the path of a `.keras` or `.tflite` file, or of a `.toml` list of operators; the name of a class of
+            `keras.applications`, such as MobileNetV2; or `resnet18-convolutions`.
 
     Raises:
         NetworkError: there is no such model, or it cannot be read.

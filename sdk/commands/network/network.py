@@ -31,7 +31,10 @@ group = typer.Typer(
 )
 group.command("build")(build)
 group.command("bench")(bench)
-_MODEL_HELP = "A .keras or .tflite file, an application of Keras such as MobileNetV2, or resnet18-convolutions."
+_MODEL_HELP = (
+    "A .keras or .tflite file, a .toml list of operators, an application of Keras such as MobileNetV2, or"
+    " resnet18-convolutions."
+)
 _INTERRUPTED = 130
 
 

@@ -63,5 +63,5 @@ def test_an_application_has_the_same_weights_every_time(keras: Any) -> None:
     (numbers,) = random_inputs(first)
     made = np.asarray(first(numbers, training=False))
     assert np.isfinite(made).all() and np.ptp(made) > 0
-    with pytest.raises(NetworkError, match="resnet18-convolutions is a set of operators"):
+    with pytest.raises(NetworkError, match="resnet18-convolutions is a list of operators"):
         load_model("resnet18-convolutions")

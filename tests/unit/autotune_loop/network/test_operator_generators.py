@@ -72,6 +72,22 @@ def test_vectors_and_rows_are_pictures_to_what_looks_at_each_pixel_alone(keras: 
     assert {"rows=1", "columns=1", "channels_in=24", "operation=multiply"} <= told["elementwise"][2]
 
 
+def test_numbers_of_a_row_are_channels_to_what_looks_at_each_alone(keras: Any) -> None:
+    layers = keras.layers
+    source = keras.Input((8, 6, 3))
+    gate = layers.GlobalMaxPooling2D(keepdims=True)(source)
+    value = layers.Multiply()([layers.Add()([layers.ReLU()(source), source]), gate])
+    generators, _ = operator_generators(tasks_of(read_keras(keras.Model(source, value)).operators))
+    (elementwise,) = [each for each in generators if each.name == "elementwise"]
+    told = [set(parameters) for parameters in elementwise.parameters]
+    flat = {"rows=8", "columns=1", "channels_in=18"}
+    assert [flat <= one for one in told if "operation=add" in one or "operation=none" in one] == [True] * 2
+    # The factors of a product are one for each channel.
+    assert {"rows=8", "columns=6", "channels_in=3", "spreads=true"} <= next(
+        t for t in told if "operation=multiply" in t
+    )
+
+
 def test_operators_of_bytes_have_generators_of_their_own(keras: Any, tmp_path: Path) -> None:
     layers = keras.layers
     source = keras.Input(batch_shape=(1, 8, 8, 4))

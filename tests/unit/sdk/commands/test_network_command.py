@@ -40,7 +40,8 @@ def test_layers_without_an_operator_are_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = Network("strange", (), (), (), (UnsupportedLayer("up", "there is no operator for Conv2DTranspose"),))
-    monkeypatch.setitem(models._SETS, "strange", lambda: network)
+    monkeypatch.setitem(models.LISTS, "strange", Path("strange.toml"))
+    monkeypatch.setattr(models, "read_operator_list", lambda path: network)
     code, _, told = run(capsys, "strange")
     assert code == 1 and "layer up: there is no operator for Conv2DTranspose." in told
     assert "the model cannot be built with them" in told
@@ -57,7 +58,7 @@ def test_what_cannot_be_built_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, told = run(capsys, "resnet18-convolutions", command=command)
-    assert code == 1 and "resnet18-convolutions is a set of operators, not a model" in told
+    assert code == 1 and "resnet18-convolutions is a list of operators, not a model" in told
     code, _, told = run(capsys, "MobileNet", "--run", "nowhere", command=command)
     assert code == 1 and "nowhere is not a run folder" in told
     assert list(tmp_path.iterdir()) == []
