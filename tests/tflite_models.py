@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, Network, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.operators import (
+    REDUCTIONS,
+    ElementType,
+    Network,
+    Operator,
+    OperatorKind,
+    as_rows,
+)
 from halide_autotune.autotune_loop.network.packed_floats import in_blocks
 from halide_autotune.autotune_loop.network.tasks import tasks_of
 from tests.generator_files import generator_file
@@ -136,7 +143,9 @@ def _as_taken(operator: Operator, value: Array) -> Array:
     """In the dimensions that the generator has."""
     if operator.kind is OperatorKind.SOFTMAX:
         return value.reshape(-1, value.shape[-1])
-    return value if operator.kind is OperatorKind.DENSE or value.ndim == 3 else value.reshape(1, -1, value.shape[-1])
+    if operator.kind is OperatorKind.DENSE:
+        return value
+    return value.reshape(as_rows(operator.kind, [each.shape for each in operator.inputs], value.shape))
 
 
 def _generated(operator: Operator, inputs: Sequence[Array]) -> Array:
@@ -153,11 +162,9 @@ def _generated(operator: Operator, inputs: Sequence[Array]) -> Array:
         taken = (hl.Buffer(each) if each.ndim else each.item() for each in arrays)
         func = made.call(*taken, generator_params=parameters)
         shape = operator.output.shape
-        extents = [*shape] if func.dimensions() == len(shape) else [shape[-1]]
-        if func.dimensions() > len(extents):
-            extents = [1, math.prod(shape[:-1]), shape[-1]][-func.dimensions() :]
-        elif func.dimensions() == 2:
-            extents = [math.prod(shape[:-1]), shape[-1]]
+        extents = [*as_rows(operator.kind, [each.shape for each in operator.inputs], shape)]
+        if func.dimensions() < 3:
+            extents = [math.prod(shape[:-1]), shape[-1]][-func.dimensions() :]
         return np.array(func.realize([*reversed(extents)])).reshape(shape)
 
 
