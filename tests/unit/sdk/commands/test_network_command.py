@@ -70,12 +70,15 @@ def test_a_wrong_layer_is_named(capsys: pytest.CaptureFixture[str], monkeypatch:
         BenchedLayer("stem+stem_relu", {"default": right}, {"default": 2.0}),
         BenchedLayer("head", {"default": wrong}, {"default": 0.5}),
     )
-    times_ms = {"default": 2.5, "TensorFlow": 5.0}
-    found = BenchedNetwork("small", device, layers, {"default": ()}, times_ms, {"LiteRT": "no such operator"})
+    times_ms, ranges_ms = {"default": 2.5, "TensorFlow": 5.0}, {"default": (2.25, 2.75), "TensorFlow": (4.5, 40.0)}
+    failures = {"LiteRT": "no such operator"}
+    found = BenchedNetwork("small", device, layers, {"default": ()}, times_ms, failures, ranges_ms=ranges_ms)
     monkeypatch.setattr(bench, "bench_network", lambda *arguments, **options: found)
     code, shown, told = run(capsys, "MobileNet", command="bench")
     assert code == 1 and re.search(r"stem and 1 more layer +2.000 ms +1.0e-07", shown)
-    assert re.search(r"TensorFlow +5.000 ms +2.00×", shown) and "all as computed" not in shown
+    assert re.search(r"whole network +time of a call +fastest turn +slowest turn +against ours", shown)
+    assert re.search(r"default schedules +2.500 ms +2.250 ms +2.750 ms +1.00×", shown)
+    assert re.search(r"TensorFlow +5.000 ms +4.500 ms +40.00 ms +2.00×", shown) and "all as computed" not in shown
     assert "head with default schedules is off by 0.25 of the range of its numbers; at most 1e-04 is rounding." in told
     assert "LiteRT was not timed: no such operator" in told
     code, shown, _ = run(capsys, "MobileNet", "--json", command="bench")
