@@ -140,7 +140,7 @@ def bench_network(
 
     Raises:
         NetworkError: the model cannot be read, or has layers that there is no operator for.
-        RunFolderError: the run is of another network or target.
+        RunFolderError: the run is of another network or target, or of other features of it.
         SdkError: a subclass, for everything else that a user can fix.
     """
     settings = settings or read_settings()
@@ -155,7 +155,7 @@ def bench_network(
     chosen = find_devices(asked.devices, settings, progress)
     toolchain = chosen.open_toolchain(settings)
     place = NetworkTarget(chosen.choice.profile, chosen.choice.parallelism, toolchain)
-    place.check(schedules)
+    place.check(schedules, asked.devices.target_features)
     opened = open_network(model, place.profile.halide_target)
     with scratch_folder("network") as folder:
         libraries = {}

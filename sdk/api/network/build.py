@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def build_network(
 
     Raises:
         NetworkError: the model cannot be read, or has layers that there is no operator for.
-        RunFolderError: the run is of another network or target.
+        RunFolderError: the run is of another network or target, or of other features of it.
         SdkError: a subclass, for everything else that a user can fix.
     """
     settings = settings or read_settings()
@@ -80,7 +80,7 @@ def build_network(
     sdk = named_hexagon_sdk(profile, devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
     target_of = NetworkTarget(profile, devices.parallelism or profile.machine.parallelism, toolchain)
-    target_of.check(schedules)
+    target_of.check(schedules, devices.target_features)
     opened = open_network(model, profile.halide_target)
     return build_opened(opened, target_of, schedules, output, progress, settings)
 
@@ -97,12 +97,15 @@ class NetworkTarget:
     threads: int
     toolchain: CToolchain
 
-    def check(self, schedules: RunSchedules | None) -> None:
+    def check(self, schedules: RunSchedules | None, features: Sequence[str]) -> None:
         """Check that a network can be built for it, with these schedules, and that the toolchain works.
+
+        Args:
+            features: those of the profile that were asked for, or are the run's.
 
         Raises:
             NetworkError: it is a card.
-            RunFolderError: the schedules are for another target.
+            RunFolderError: the schedules are for another target, or for other features of it.
             ToolchainError: the toolchain is missing or broken.
         """
         if self.profile.machine.gpu is not None:
@@ -111,7 +114,7 @@ class NetworkTarget:
                 next_step="Choose the profile of its processor, such as --target x86-64.",
             )
         if schedules is not None:
-            schedules.check_target(self.profile.name)
+            schedules.check_target(self.profile.name, features)
         self.toolchain.version()
 
 

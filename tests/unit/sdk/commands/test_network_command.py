@@ -12,9 +12,13 @@ import halide_autotune.sdk.main as sdk_main
 from halide_autotune.autotune_loop.network import models
 from halide_autotune.autotune_loop.network.layer_check import CheckedLayer
 from halide_autotune.autotune_loop.network.operators import Network, UnsupportedLayer
+from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.devices.device import Clock, Device
 from halide_autotune.sdk.api.network import bench
 from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
+from halide_autotune.targets.profile.loader import load_profile
+from halide_autotune.targets.profile.target_features import with_target_features
+from tests.run_specs import make_record, make_spec
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.usefixtures("tensorflow_ready")]
 
@@ -61,6 +65,28 @@ def test_what_cannot_be_built_is_told(
     code, _, told = run(capsys, "MobileNet", "--run", "nowhere", command=command)
     assert code == 1 and "nowhere is not a run folder" in told
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["build", "bench"])
+def test_a_run_with_other_features_of_the_target_is_told_as_such(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tuned = RunOptions.of(target="arm64", target_features=["arm_dot_prod"])
+    profile = with_target_features(load_profile("arm64"), ["arm_dot_prod"])
+    for name, spec in (("plain", make_spec()), ("dot", make_spec(profile=profile, options=tuned))):
+        (tmp_path / name).mkdir()
+        make_record(spec).write(tmp_path / name)
+    asked = ("missing.keras", "--run")
+    code, _, told = run(capsys, *asked, "plain", "--target-features", "arm_dot_prod", command=command)
+    assert code == 1 and "plain was tuned for arm64 without further target features, not with the target" in told
+    assert "Leave out --target-features to have the run's, or tune the network with these" in told
+    code, _, told = run(capsys, *asked, "dot", "--target-features", "arm_fp16", command=command)
+    assert code == 1 and "dot was tuned for arm64 with the target features arm_dot_prod, not with the target" in told
+    (tmp_path / "sdk.toml").write_text('[autotune]\ntarget = "x86-64"\ntarget_features = ["avx512"]\n')
+    for further in ((), ("--target-features", "arm_dot_prod")):
+        code, _, told = run(capsys, *asked, "dot", *further, command=command)
+        assert code == 1 and "There is no model missing.keras" in told, "the run's, not the project's"
 
 
 def test_a_wrong_layer_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
