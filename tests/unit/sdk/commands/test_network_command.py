@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,8 +17,11 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.devices.device import Clock, Device
 from halide_autotune.sdk.api.network import bench
 from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
+from halide_autotune.sdk.project import preparation
+from halide_autotune.targets.errors import ToolchainError
 from halide_autotune.targets.profile.loader import load_profile
 from halide_autotune.targets.profile.target_features import with_target_features
+from halide_autotune.targets.toolchain import zig
 from tests.run_specs import make_record, make_spec
 
 pytestmark = [pytest.mark.toolchain, pytest.mark.usefixtures("tensorflow_ready")]
@@ -87,6 +91,50 @@ def test_a_run_with_other_features_of_the_target_is_told_as_such(
     for further in ((), ("--target-features", "arm_dot_prod")):
         code, _, told = run(capsys, *asked, "dot", *further, command=command)
         assert code == 1 and "There is no model missing.keras" in told, "the run's, not the project's"
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "expected"),
+    [
+        ("build", "--target x86-65", "There is no target profile 'x86-65'"),
+        ("build", "--target arm64 --target-features avx512", "the feature 'avx512' is for x86"),
+        ("build", "--target cuda-sm86", "A network is built for processors, and cuda-sm86 is for a card."),
+        ("build", "--target x86-64 -o taken", "taken cannot be written"),
+        ("bench", "--target x86-65", "There is no target profile 'x86-65'"),
+        ("bench", "--target cuda-sm86", "A network is built for processors, and cuda-sm86 is for a card."),
+        ("bench", "--device nobody", "There is no device 'nobody'"),
+    ],
+)
+def test_what_is_wrong_beside_the_model_is_told_before_it_is_read(
+    command: str,
+    arguments: str,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
+    code, _, told = run(capsys, "missing.keras", *arguments.split(), command=command)
+    assert code in (1, 2) and expected in told
+
+
+@pytest.mark.parametrize("command", ["build", "bench"])
+@pytest.mark.parametrize("looked_for", [(preparation, "find_halide_install"), (zig, "_zig_version")])
+def test_a_missing_tool_is_told_before_the_model_is_read(
+    looked_for: tuple[ModuleType, str],
+    command: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(*arguments: str) -> None:
+        raise ToolchainError("It is not installed.")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(*looked_for, missing)
+    code, _, told = run(capsys, "missing.keras", "--target", "x86-64", command=command)
+    assert code == 1 and "It is not installed." in told
 
 
 def test_a_wrong_layer_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
