@@ -1,4 +1,5 @@
-"""Keras's operations on a tensor and a constant, such as `x + 3` in a model: each is a scale."""
+"""What Keras computes of a tensor and constants, such as `x + 3` in a model: each is a scale. Its hard sigmoid,
+relu6(x + 3) / 6, is two with relu6 between them."""
 
 from __future__ import annotations
 
@@ -23,6 +24,21 @@ _BEFORE: Mapping[str, Callable[[Array], tuple[Array, Array]]] = {
     "Subtract": lambda constant: (-(constant**0), constant),
     "Multiply": _BEHIND["Multiply"],
 }
+# Factor and offset of a hard sigmoid's two scales.
+_BEFORE_RELU6, _BEHIND_RELU6 = (1.0, 3.0), (1.0 / 6.0, 0.0)
+
+
+def is_hard_sigmoid(layer: Any) -> bool:
+    """Whether a layer is, or ends with, Keras's hard sigmoid."""
+    return getattr(getattr(layer, "activation", None), "__name__", "") == "hard_sigmoid"
+
+
+def hard_sigmoid_scale(*, is_before: bool) -> tuple[Array, Array]:
+    """Factor and offset of the scale before relu6, or of the one behind it."""
+    import numpy
+
+    factor, offset = _BEFORE_RELU6 if is_before else _BEHIND_RELU6
+    return numpy.array([factor]), numpy.array([offset])
 
 
 def scale_by_constant(operation: Any) -> tuple[Array, Array] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
-from halide_autotune.autotune_loop.network.layer_check import CheckedNetwork, check_layers, check_outputs, random_inputs
+from halide_autotune.autotune_loop.network.layer_check import CheckedNetwork, check_network, random_inputs
 from halide_autotune.autotune_loop.network.operators import Network
 from halide_autotune.autotune_loop.network.weights import operator_weights
 
@@ -40,7 +40,4 @@ class KerasModel:
 
     def check(self, inputs: Sequence[Array], made: Mapping[str, Array], outputs: Sequence[Array]) -> CheckedNetwork:
         """Each layer on what the network gave it."""
-        return CheckedNetwork(
-            tuple(check_layers(self.model, self.network, inputs, made)),
-            tuple(check_outputs(self.model, self.network, inputs, outputs)),
-        )
+        return check_network(self.model, self.network, inputs, made, outputs)

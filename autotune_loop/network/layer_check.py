@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from halide_autotune.autotune_loop.network.operators import Network, Operator, OperatorKind
@@ -81,6 +81,19 @@ def random_inputs(model: Any) -> list[Array]:
     return [source.uniform(-1.0, 1.0, (1, *each.shape[1:])).astype(numpy.float32) for each in model.inputs]
 
 
+def check_network(
+    model: Any, network: Network, inputs: Sequence[Array], made: Mapping[str, Array], outputs: Sequence[Array]
+) -> CheckedNetwork:
+    """As `check_layers` and `check_outputs`; an output that is off after a wrong layer follows from that."""
+    layers = check_layers(model, network, inputs, made)
+    causes = _causes(network, layers)
+    ends = [
+        end if end.is_right else replace(end, follows_from=causes.get(tensor.name))
+        for tensor, end in zip(network.outputs, check_outputs(model, network, inputs, outputs), strict=True)
+    ]
+    return CheckedNetwork(tuple(layers), tuple(ends))
+
+
 def check_layers(
     model: Any, network: Network, inputs: Sequence[Array], made: Mapping[str, Array]
 ) -> list[CheckedLayer | None]:
@@ -133,6 +146,20 @@ def compare(name: str, found: Array, right: Array, tolerance: float = LAYER_TOLE
         return CheckedLayer(name, 0.0, tolerance)
     scale = max(float(numpy.ptp(right)), _SHARE_OF_SIZE * float(numpy.abs(right).max()), float(numpy.finfo("f").tiny))
     return CheckedLayer(name, float(numpy.abs(found - right).max()) / scale, tolerance)
+
+
+def _causes(network: Network, layers: Sequence[CheckedLayer | None]) -> dict[str, str]:
+    """The tensors that a wrong layer is among what they are made of, and that layer."""
+    causes: dict[str, str] = {}
+    checks = iter(layers)
+    for operator in network.operators:
+        check = None if operator.kind is OperatorKind.RESHAPE else next(checks)
+        cause = next((causes[tensor.name] for tensor in operator.inputs if tensor.name in causes), None)
+        if cause is None and check is not None and check.is_wrong:
+            cause = check.name
+        if cause is not None:
+            causes[operator.output.name] = cause
+    return causes
 
 
 def _known_inputs(operator: Operator, known: Mapping[str, Any], by_output: Mapping[str, Operator]) -> list[str]:

@@ -114,10 +114,10 @@ def _model(text: str) -> Any:
 
 
 def _load(path: Path) -> Any:
-    import keras
-
     if not path.is_file():
         raise NetworkError(f"There is no model {path}.", next_step="Check the path.")
+    import keras
+
     try:
         # Nothing in the file is executed.
         return keras.models.load_model(path, compile=False, safe_mode=True)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from halide_autotune.autotune_loop.network.fusion import fused
-from halide_autotune.autotune_loop.network.keras_constants import scale_by_constant
+from halide_autotune.autotune_loop.network.keras_constants import is_hard_sigmoid, scale_by_constant
 from halide_autotune.autotune_loop.network.operators import (
     OF_TWO,
+    REDUCTIONS,
     Activation,
     Network,
     Operator,
@@ -42,6 +43,7 @@ _INSTEAD = {
         ("LSTM", "RNN"),
         " over a sequence; make the model that of one step, with an LSTMCell whose states are inputs and outputs",
     ),
+    "PReLU": "; LeakyReLU has one slope for all channels",
     "Embedding": "; let the model take the embedded vector as its input",
 }
 # What they are where nothing else is said.
@@ -76,6 +78,7 @@ def read_keras(model: Any) -> Network:
         whole = UnsupportedLayer(name, f"a {type(model).__name__} that is neither functional nor sequential")
         return Network(name, (), (), (), (whole,))
     _read(model, reading)
+    reading.unsupported += _of_other_numbers(model)
     outputs = tuple(_tensor(reading, each) for each in model.outputs)
     inputs = tuple(_tensor(reading, each) for each in model.inputs)
     operators = fused(reading.operators, {each.name for each in outputs})
@@ -94,6 +97,25 @@ def keras_tensors(model: Any) -> dict[str, Any]:
 def keras_graph(model: Any) -> Any:
     """The model with all its operations and their calls: a sequential one has a functional one inside."""
     return getattr(model, "_functional", None) or model
+
+
+def _of_other_numbers(model: Any) -> list[UnsupportedLayer]:
+    """The first layer that does not compute in floats of 32 bits: most often all do as the model's policy says."""
+    layers = [each for each in model.operations if type(each).__name__ != "InputLayer"]
+    found = [each for each in layers if _numbers(each) not in ("float32", "float64")]
+    if not found:
+        return []
+    first, more = found[0], len(found) - 1
+    others = f", as {more} more {'layer does' if more == 1 else 'layers do'}" if more else ""
+    reason = (
+        f"{type(first).__name__} that computes in {_numbers(first)} by its policy {first.dtype_policy.name}{others}; "
+        "make the model with the policy float32 and load its weights"
+    )
+    return [UnsupportedLayer(str(first.name), reason)]
+
+
+def _numbers(layer: Any) -> str:
+    return str(getattr(layer, "quantization_mode", None) or getattr(layer, "compute_dtype", None) or "float32")
 
 
 def _read(model: Any, reading: _Reading) -> None:
@@ -132,6 +154,8 @@ def _operators(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ..
     if kind in _PASSES:
         return [Operator(OperatorKind.RESHAPE, (place,), inputs, output)]
     found, settings = _LAYERS[kind](layer, inputs, output)
+    if is_hard_sigmoid(layer):
+        return _hard_sigmoid(Operator(found, (place,), inputs, output, settings))
     activation = _activation_of(layer, kind)
     if found in OF_TWO:
         # What has one pixel comes second.
@@ -144,6 +168,17 @@ def _operators(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ..
         softmax = Operator(OperatorKind.SOFTMAX, (place,), (between,), output)
         return [replace(operator, output=between), softmax]
     return [replace(operator, activation=activation[0], slope=activation[1])]
+
+
+def _hard_sigmoid(operator: Operator) -> list[Operator]:
+    """relu6(x + 3) / 6 after an operator: 3 goes into its bias, and what is divided is a scale."""
+    between = replace(operator.output, name=f"{operator.output.name}_before")
+    before = replace(operator, output=between, activation=Activation.RELU6)
+    if operator.kind in REDUCTIONS:
+        before = replace(before, settings={**operator.settings, "has_bias": 1})
+    else:
+        before = replace(before, kind=OperatorKind.SCALE)
+    return [before, Operator(OperatorKind.SCALE, operator.places, (between,), operator.output)]
 
 
 def _lstm_cell(layer: Any, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> list[Operator]:

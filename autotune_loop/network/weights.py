@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from halide_autotune.autotune_loop.network.keras_constants import scale_by_constant
-from halide_autotune.autotune_loop.network.operators import REDUCTIONS, Network, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.keras_constants import (
+    hard_sigmoid_scale,
+    is_hard_sigmoid,
+    scale_by_constant,
+)
+from halide_autotune.autotune_loop.network.operators import REDUCTIONS, Activation, Network, Operator, OperatorKind
 from halide_autotune.autotune_loop.network.read_keras import keras_graph
 
 if TYPE_CHECKING:
@@ -43,13 +47,19 @@ def _weights(layers: Sequence[Any], operator: Operator) -> tuple[Array, ...]:
     if operator.kind not in (*REDUCTIONS, OperatorKind.SCALE):
         return ()
     weights: Array | None = None
-    for layer in layers:
+    for number, layer in enumerate(layers, 1):
         if operator.kind in REDUCTIONS and weights is None and hasattr(layer, "kernel"):
             recurrent = [layer.recurrent_kernel] if hasattr(layer, "recurrent_kernel") else []
             weights = numpy.concatenate([numpy.asarray(each, numpy.float64) for each in (layer.kernel, *recurrent)])
             offsets = numpy.asarray(layer.bias, numpy.float64) if layer.use_bias else offsets
-            continue
-        scale = _scale(layer) if type(layer).__name__ in _SCALES else scale_by_constant(layer)
+            scale = None
+        elif type(layer).__name__ in _SCALES:
+            scale = _scale(layer)
+        else:
+            scale = scale_by_constant(layer)
+        if is_hard_sigmoid(layer):
+            # An operator ends with the relu6 inside, and begins with what is behind it.
+            scale = hard_sigmoid_scale(is_before=number == len(layers) and operator.activation is Activation.RELU6)
         if scale is not None:
             factor, offset = scale
             factors, offsets = factors * factor, offsets * factor + offset

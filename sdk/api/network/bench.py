@@ -17,11 +17,21 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.devices.device import Clock, Device
 from halide_autotune.devices.local.cores import CoreTurns, plan_cores
 from halide_autotune.devices.remote.open import device_transport
+from halide_autotune.devices.remote.transport import AgentTransport
 from halide_autotune.devices.transport import Transport
-from halide_autotune.sdk.api.network.build import NetworkTarget, OpenedNetwork, Progress, build_opened, open_network
+from halide_autotune.sdk.api.network.build import (
+    NetworkTarget,
+    OpenedNetwork,
+    Progress,
+    build_opened,
+    check_target,
+    open_network,
+)
 from halide_autotune.sdk.api.network.run_schedules import run_schedules
+from halide_autotune.sdk.inventory.lookup import open_inventory
 from halide_autotune.sdk.options.generator_spec import asked_options
-from halide_autotune.sdk.select.chosen_devices import ChosenDevices, find_devices
+from halide_autotune.sdk.project.preparation import open_workbench
+from halide_autotune.sdk.select.chosen_devices import ChosenDevices, asked_profile, find_devices
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.errors import ToolchainError, UsageError
 from halide_autotune.targets.process.content_cache import ContentCache
@@ -140,7 +150,7 @@ def bench_network(
 
     Raises:
         NetworkError: the model cannot be read, or has layers that there is no operator for.
-        RunFolderError: the run is of another network or target.
+        RunFolderError: the run is of another network or target, or of other features of it.
         SdkError: a subclass, for everything else that a user can fix.
     """
     settings = settings or read_settings()
@@ -152,19 +162,23 @@ def bench_network(
         asked = replace(asked, devices=schedules.filled_in(asked.devices))
     if len(asked.devices.device) > 1:
         raise UsageError("A network is timed on one device.", next_step="Give --device once.")
+    profile = asked_profile(asked.devices, open_inventory(asked.devices.inventory, settings), settings)
+    check_target(profile, asked.devices.target_features, schedules)
     chosen = find_devices(asked.devices, settings, progress)
-    toolchain = chosen.open_toolchain(settings)
-    place = NetworkTarget(chosen.choice.profile, toolchain)
-    place.check(schedules)
-    opened = open_network(model, place.profile.halide_target)
-    with scratch_folder("network") as folder:
+    if chosen.choice.note:
+        progress(chosen.choice.note)
+    toolchain, workbench = chosen.open_toolchain(settings), open_workbench(settings, progress)
+    place = NetworkTarget(chosen.choice.profile, toolchain, workbench)
+    with scratch_folder("network") as folder, _opened_bench(chosen, folder, settings) as bench:
+        opened = open_network(model, place.profile.halide_target)
         libraries = {}
         for name, of_run in ((DEFAULT, None), (TUNED, schedules)):
             if name == DEFAULT or of_run is not None:
                 progress(f"building the network with {name} schedules")
                 libraries[name] = build_opened(opened, place, of_run, folder / name, progress, settings)
-        with _opened_bench(chosen, libraries, folder, settings) as bench:
-            found = _benched(opened, bench, model, turns, progress)
+        for name, library in libraries.items():
+            bench.transport.push(library.benchmark, name)
+        found = _benched(opened, replace(bench, libraries=libraries), model, turns, progress)
     return replace(found, not_tuned=libraries[TUNED].not_tuned if TUNED in libraries else ())
 
 
@@ -175,15 +189,16 @@ class _Bench:
     Attributes:
         cores: of this machine, which a device of this machine uses.
         turns: with builds of this machine; None where they have other cores.
+        libraries: whose benchmarks they are, by their names there.
     """
 
     device: Device
     transport: Transport
-    libraries: Mapping[str, NetworkLibrary]
     folder: Path
     cores: frozenset[int]
     turns: CoreTurns | None
     settings: Settings
+    libraries: Mapping[str, NetworkLibrary] = field(default_factory=dict)
 
     def measuring(self) -> contextlib.AbstractContextManager[None]:
         """Have the cores alone."""
@@ -191,9 +206,7 @@ class _Bench:
 
 
 @contextlib.contextmanager
-def _opened_bench(
-    chosen: ChosenDevices, libraries: Mapping[str, NetworkLibrary], folder: Path, settings: Settings
-) -> Iterator[_Bench]:
+def _opened_bench(chosen: ChosenDevices, folder: Path, settings: Settings) -> Iterator[_Bench]:
     device, workspace = chosen.choice.devices[0], chosen.workspace(settings)
     if device.clock_plugin is not None:
         # Nothing is timed there, and its simulated clock serves one thread.
@@ -211,9 +224,10 @@ def _opened_bench(
     )
     turns = CoreTurns(workspace.lock_folder) if cores.take_turns else None
     with contextlib.closing(transport):
-        for name, library in libraries.items():
-            transport.push(library.benchmark, name)
-        yield _Bench(device, transport, libraries, folder, cores.measure, turns, settings)
+        if isinstance(transport, AgentTransport):
+            # Whether it can be reached. It is leased once there is something to run.
+            transport.sense()
+        yield _Bench(device, transport, folder, cores.measure, turns, settings)
 
 
 def _benched(opened: OpenedNetwork, bench: _Bench, model: str, turns: int, progress: Progress) -> BenchedNetwork:

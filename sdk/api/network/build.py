@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,15 +23,16 @@ from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_sche
 from halide_autotune.sdk.api.network.tune import check_is_supported
 from halide_autotune.sdk.options.generator_spec import asked_options
 from halide_autotune.sdk.output import silent_stderr
-from halide_autotune.sdk.project.preparation import open_workbench
+from halide_autotune.sdk.project.preparation import Workbench, open_workbench
 from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk
 from halide_autotune.sdk.settings import Settings, export_variables, read_settings
 from halide_autotune.targets.build.artifacts import KernelRecipe
 from halide_autotune.targets.build.executable import BuildTools
-from halide_autotune.targets.errors import NetworkError
+from halide_autotune.targets.errors import NetworkError, ToolchainError, os_error_as
 from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.reference import parse_generator
 from halide_autotune.targets.process.c_toolchain import CToolchain
+from halide_autotune.targets.process.output_folder import output_folder
 from halide_autotune.targets.profile.loader import HOST, load_profile
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE, TargetProfile
 from halide_autotune.targets.profile.target_features import with_target_features
@@ -66,7 +67,7 @@ def build_network(
 
     Raises:
         NetworkError: the model cannot be read, or has layers that there is no operator for.
-        RunFolderError: the run is of another network or target.
+        RunFolderError: the run is of another network or target, or of other features of it.
         SdkError: a subclass, for everything else that a user can fix.
     """
     settings = settings or read_settings()
@@ -75,37 +76,45 @@ def build_network(
     devices = asked.devices if schedules is None else schedules.filled_in(asked.devices)
     profile = load_profile(devices.target or HOST, settings.profile_folder)
     profile = with_target_features(profile, devices.target_features)
+    check_target(profile, devices.target_features, schedules)
     sdk = named_hexagon_sdk(profile, devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
-    target_of = NetworkTarget(profile, toolchain)
-    target_of.check(schedules)
-    opened = open_network(model, profile.halide_target)
-    return build_opened(opened, target_of, schedules, output, progress, settings)
+    toolchain.version()
+    target_of = NetworkTarget(profile, toolchain, open_workbench(settings, progress))
+    with contextlib.ExitStack() as exits:
+        # A model takes seconds to read, and minutes to build: what is known to fail is told before.
+        with os_error_as(ToolchainError, f"{output} cannot be written"):
+            exits.enter_context(output_folder(output))
+        opened = open_network(model, profile.halide_target)
+        return build_opened(opened, target_of, schedules, output, progress, settings)
+
+
+def check_target(profile: TargetProfile, features: Sequence[str], schedules: RunSchedules | None) -> None:
+    """Check that a network can be built for a target, with these schedules.
+
+    Args:
+        features: those of the profile that were asked for, or are the run's.
+
+    Raises:
+        NetworkError: it is a card.
+        RunFolderError: the schedules are for another target, or for other features of it.
+    """
+    if profile.machine.gpu is not None:
+        raise NetworkError(
+            f"A network is built for processors, and {profile.name} is for a card.",
+            next_step="Choose the profile of its processor, such as --target x86-64.",
+        )
+    if schedules is not None:
+        schedules.check_target(profile.name, features)
 
 
 @dataclass(frozen=True)
 class NetworkTarget:
-    """What a network is built for."""
+    """What a network is built for, and with what."""
 
     profile: TargetProfile
     toolchain: CToolchain
-
-    def check(self, schedules: RunSchedules | None) -> None:
-        """Check that a network can be built for it, with these schedules, and that the toolchain works.
-
-        Raises:
-            NetworkError: it is a card.
-            RunFolderError: the schedules are for another target.
-            ToolchainError: the toolchain is missing or broken.
-        """
-        if self.profile.machine.gpu is not None:
-            raise NetworkError(
-                f"A network is built for processors, and {self.profile.name} is for a card.",
-                next_step="Choose the profile of its processor, such as --target x86-64.",
-            )
-        if schedules is not None:
-            schedules.check_target(self.profile.name)
-        self.toolchain.version()
+    workbench: Workbench
 
 
 @dataclass(frozen=True)
@@ -170,8 +179,7 @@ def build_opened(
     settings: Settings,
 ) -> NetworkLibrary:
     """Build a network that is open, for a target that is checked; as `build_network`."""
-    profile = target.profile
-    workbench = open_workbench(settings, progress)
+    profile, workbench = target.profile, target.workbench
     tools = BuildTools(workbench.halide, workbench.cache, target.toolchain)
     name = c_name(opened.steps.network.name)
     with contextlib.ExitStack() as exits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,8 +45,8 @@ class RunSchedules:
             target_features=asked.target_features or self.target_features,
         )
 
-    def check_target(self, name: str) -> None:
-        """Check that it was tuned for a profile.
+    def check_target(self, name: str, features: Sequence[str]) -> None:
+        """Check that it was tuned for a profile with these features, which are `filled_in`.
 
         Raises:
             RunFolderError: it was not.
@@ -55,6 +55,15 @@ class RunSchedules:
             raise RunFolderError(
                 f"{self.folder} was tuned for {self.target}, not for {name}.",
                 next_step=f"Build for --target {self.target}, or give a run for {name}.",
+            )
+        # Those that the profile has anyway change nothing.
+        known = self.record.spec.profile.halide_target.split("-")
+        if not {*self.target_features} <= {*features} <= {*known}:
+            own = _features_text(self.target_features)
+            raise RunFolderError(
+                f"{self.folder} was tuned for {self.target} {own}, not {_features_text(features)}.",
+                next_step="Leave out --target-features to have the run's, or tune the network with these in a run of "
+                "its own.",
             )
 
     def choice(
@@ -87,6 +96,10 @@ class RunSchedules:
             return ScheduleChoice(OWN_SCHEDULE, None, searches=False)
         header_text = read_run_schedule(self.folder, self.record, index, path).header_text
         return ScheduleChoice("of the run", apply(header_text), searches=False)
+
+
+def _features_text(features: Sequence[str]) -> str:
+    return f"with the target features {', '.join(features)}" if features else "without further target features"
 
 
 def run_schedules(folder: Path) -> RunSchedules:

@@ -21,6 +21,8 @@ from halide_autotune.sdk.options.with_options import Takes, with_options
 from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from halide_autotune.sdk.api.network.bench import BenchedLayer, BenchedNetwork
 
 _TAKEN = (*TAKEN, "device", "inventory", "parallelism")
@@ -70,14 +72,7 @@ def _print(found: BenchedNetwork) -> None:
         table.add_row(_brief(layer.name), *(time_text(layer.times_ms[name]) for name in timed), _error_text(layer))
     console.print(table)
     if found.times_ms:
-        best_ms = min(found.times_ms[name] for name in timed)
-        whole = plain_table(
-            "whole network", "time of a call", "against ours", numbers=("time of a call", "against ours")
-        )
-        for name, time_ms in found.times_ms.items():
-            who = f"{name} schedules" if name in names else name
-            whole.add_row(who, time_text(time_ms), f"{time_ms / best_ms:.2f}×")
-        console.print(whole)
+        console.print(_whole_table(found))
     else:
         console.print(f"{found.device.name} is emulated: nothing was timed.")
     for name, why in found.not_timed.items():
@@ -100,6 +95,18 @@ def _print(found: BenchedNetwork) -> None:
             typer.echo(
                 f"With {name} schedules these follow from a wrong layer and could not be judged: {told}.", err=True
             )
+
+
+def _whole_table(found: BenchedNetwork) -> Table:
+    """The whole network by who computes it: the median of the turns, and how far they are apart."""
+    numbers = ("time of a call", "fastest turn", "slowest turn", "against ours")
+    table = plain_table("whole network", *numbers, numbers=numbers)
+    best_ms = min(time_ms for name, time_ms in found.times_ms.items() if name in found.outputs)
+    for name, time_ms in found.times_ms.items():
+        who = f"{name} schedules" if name in found.outputs else name
+        ends = [time_text(each) for each in found.ranges_ms[name]]
+        table.add_row(who, time_text(time_ms), *ends, f"{time_ms / best_ms:.2f}×")
+    return table
 
 
 def _brief(name: str) -> str:

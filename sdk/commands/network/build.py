@@ -65,13 +65,16 @@ def build(
 
 
 def network_options(typed: Mapping[str, Any], run: Path | None, taken: tuple[str, ...]) -> RunOptions:
-    """What is asked of a network's target; a run brings its own, unless another one is typed.
+    """What is asked of a network's target; a run brings its own with its features, unless others are typed.
 
     Raises:
         UsageError: one message about the first value that is wrong.
     """
     options = chosen_options(typed, find_project(Path.cwd()), taken)
-    return options.with_values({"target": None}) if run is not None and "target" not in typed else options
+    if run is None:
+        return options
+    of_run = {"target": None, "target_features": ()}
+    return options.with_values({name: value for name, value in of_run.items() if name not in typed})
 
 
 def _print(made: NetworkLibrary) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.network.layer_check import check_layers, check_outputs, compare, random_inputs
+from halide_autotune.autotune_loop.network.layer_check import CheckedNetwork, check_network, compare, random_inputs
 from halide_autotune.autotune_loop.network.models import load_model
 from halide_autotune.autotune_loop.network.read_keras import read_keras
 from halide_autotune.targets.errors import NetworkError
@@ -40,20 +40,32 @@ def test_the_layer_that_is_wrong_is_named_and_none_after_it(keras: Any, compute:
     source = keras.Input((6, 6, 3))
     value = layers.ReLU(name="active")(layers.Conv2D(4, 3, name="first")(source))
     value = layers.Dense(3, activation="softmax", name="head")(layers.Flatten()(value))
-    model = keras.Model(source, value)
+    model = keras.Model(source, [value, layers.MaxPooling2D(2, name="aside")(source)])
     network, inputs = read_keras(model), random_inputs(model)
     made = {name: tensor[0] for name, tensor in compute(model, network, inputs[0]).items()}
-    checked = check_layers(model, network, inputs, made)
-    assert [None if each is None else each.name for each in checked] == ["first+active", None, "head"]
-    assert all(each is None or each.is_right for each in checked)
-    made[network.operators[0].output.name][0] += 0.25
+    ends = [tensor.name for tensor in network.outputs]
+
+    def checked() -> CheckedNetwork:
+        return check_network(model, network, inputs, made, [made[name] for name in ends])
+
+    found = checked()
+    assert {None if each is None else each.name for each in found.layers} == {"first+active", None, "head", "aside"}
+    assert all(each is None or each.is_right for each in (*found.layers, *found.outputs))
+    (first,) = [each.output.name for each in network.operators if each.places == ("first", "active")]
+    made[first][0] += 0.25
     # What follows is then of the wrong numbers, as a device computes it.
-    flat = made[network.operators[0].output.name].reshape(1, -1)
-    made[network.outputs[0].name] = np.asarray(model.layers[-1](flat))[0]
-    wrong = [each.name for each in check_layers(model, network, inputs, made) if each and not each.is_right]
-    assert wrong == ["first+active"]
-    (output,) = check_outputs(model, network, inputs, [made[network.outputs[0].name]])
-    assert output.name == "output 0" and not output.is_right
+    made[ends[0]] = np.asarray(model.get_layer("head")(made[first].reshape(1, -1)))[0]
+    made[ends[1]] = made[ends[1]] + 1.0
+    found = checked()
+    assert [each.name for each in found.layers if each and not each.is_right] == ["first+active", "aside"]
+    assert [(each.name, each.is_right, each.follows_from) for each in found.outputs] == [
+        ("output 0", False, "first+active"),
+        ("output 1", False, "aside"),
+    ]
+    # Where all layers are right, it is the output's own fault.
+    made = {name: tensor[0] for name, tensor in compute(model, network, inputs[0]).items()}
+    wrong = check_network(model, network, inputs, made, [made[ends[0]], made[ends[1]] + 1.0])
+    assert [each.is_wrong for each in wrong.outputs] == [False, True]
 
 
 def test_an_application_has_the_same_weights_every_time(keras: Any) -> None:

@@ -112,6 +112,42 @@ def test_activations_with_a_slope_and_constants(keras: Any, compute: Compute) ->
     check_equal(model, network, compute, (7, 6, 4))
 
 
+def test_a_hard_sigmoid_is_a_relu6_and_a_scale(keras: Any) -> None:
+    layers = keras.layers
+    source = keras.Input((7, 6, 4))
+    value = layers.Conv2D(5, 3, use_bias=False, name="own")(source)
+    value = layers.Activation("hard_sigmoid", name="alone")(layers.BatchNormalization(name="norm")(value))
+    value = layers.Rescaling(2.0, name="twice")(layers.Conv2D(4, 1, activation="hard_sigmoid", name="within")(value))
+    value = layers.Activation("hard_sigmoid", name="pooled")(layers.MaxPooling2D(2)(value))
+    network = read_keras(keras.Model(source, value))
+    assert not network.unsupported
+    assert [(each.kind.value, each.places, each.activation.value) for each in network.operators] == [
+        ("convolution", ("own", "norm", "alone"), "relu6"),
+        ("scale", ("alone",), "none"),
+        ("convolution", ("within",), "relu6"),
+        ("scale", ("within", "twice"), "none"),
+        ("pool", network.operators[4].places, "none"),
+        ("scale", ("pooled",), "relu6"),
+        ("scale", ("pooled",), "none"),
+    ]
+    assert all(each.settings["has_bias"] for each in network.operators if each.kind is OperatorKind.CONVOLUTION)
+
+
+def test_layers_of_half_floats_are_told_in_one_sentence(keras: Any) -> None:
+    layers = keras.layers
+    source = keras.Input((8, 8, 4))
+    value = layers.Conv2D(4, 3, dtype="mixed_float16", name="half")(source)
+    value = layers.ReLU(dtype="mixed_float16")(value)
+    model = keras.Model(source, layers.PReLU(shared_axes=[1, 2], name="steep")(value))
+    assert {each.place: each.reason for each in read_keras(model).unsupported} == {
+        "half": "Conv2D that computes in float16 by its policy mixed_float16, as 1 more layer does; make the model "
+        "with the policy float32 and load its weights",
+        "steep": "there is no operator for PReLU; LeakyReLU has one slope for all channels",
+    }
+    picture = keras.Input((8, 8, 3), dtype="uint8")
+    assert not read_keras(keras.Model(picture, layers.Rescaling(1 / 255)(picture))).unsupported, "it computes in floats"
+
+
 def test_a_layer_that_is_used_twice_is_two_operators(keras: Any, compute: Compute) -> None:
     shared = keras.layers.Conv2D(4, 3, padding="same", activation="relu", name="shared")
     source = keras.Input((8, 8, 4))

@@ -36,7 +36,7 @@ def every_operator(keras: Any) -> Any:
     value = layers.Conv2D(8, 3, strides=2, padding="same", use_bias=False, name='conv "with" \\ ä*')(value)
     value = layers.ReLU(6.0)(layers.BatchNormalization()(value))
     branch = layers.DepthwiseConv2D(3, padding="same", depth_multiplier=2, activation="silu")(value)
-    wide = layers.Concatenate()([branch, layers.Conv2D(4, 1, groups=4)(value), value])
+    wide = layers.Concatenate()([branch, layers.Conv2D(4, 1, groups=4, activation="hard_sigmoid")(value), value])
     padded = layers.MaxPooling2D(3, strides=2)(layers.ZeroPadding2D(((1, 2), (0, 1)))(wide))
     pixels = layers.Conv2D(4, 1, activation="softmax")(padded)
     gate = layers.Dense(28, activation="sigmoid")(
@@ -46,7 +46,8 @@ def every_operator(keras: Any) -> Any:
     summed = layers.LeakyReLU(0.1)(layers.Add()([gated, layers.Conv2D(28, 1)(pixels)]))
     less = layers.Activation("gelu")(layers.Subtract()([layers.GlobalMaxPooling2D(keepdims=True)(summed), summed]))
     summed = layers.ELU()(layers.Conv2D(28, 1, activation="hard_swish")((less + 3.0) / 6.0))
-    flat = layers.Flatten()(layers.AveragePooling2D(2, padding="same")(layers.BatchNormalization()(summed)))
+    summed = layers.AveragePooling2D(2, padding="same")(layers.BatchNormalization()(summed))
+    flat = layers.Flatten()(layers.Activation("hard_sigmoid")(layers.Rescaling(0.05, offset=-1.0)(summed)))
     head = layers.Softmax()(layers.Activation("tanh")(layers.Dense(5)(flat)))
     hidden, states = layers.LSTMCell(4)(head, [further, layers.Dense(4)(flat)])
     hidden, states = layers.LSTMCell(4, use_bias=False)(hidden, states)
