@@ -19,6 +19,7 @@ from halide_autotune.autotune_loop.network.library.steps import network_steps
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
 from halide_autotune.autotune_loop.network.operators import ElementType, Tensor
+from halide_autotune.autotune_loop.network.packed_floats import with_blocks
 from halide_autotune.autotune_loop.network.tasks import tasks_of
 from halide_autotune.devices.local.open_device import emulator_command
 from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
@@ -34,7 +35,7 @@ Array = Any
 
 def built(model: LoadedModel, target: str, settings: Settings, output: Path) -> NetworkLibrary:
     """With the generators' own schedules, which compile at once."""
-    network = model.network
+    network = with_blocks(model.network)
     assert not network.unsupported
     bench, profile = open_workbench(settings), load_profile(target, settings.profile_folder)
     tools = BuildTools(bench.halide, bench.cache, open_toolchain(profile, settings.cache_folder, None))

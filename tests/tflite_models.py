@@ -19,7 +19,7 @@ from halide_autotune.autotune_loop.network.operators import (
     OperatorKind,
     as_rows,
 )
-from halide_autotune.autotune_loop.network.packed_floats import in_blocks
+from halide_autotune.autotune_loop.network.packed_floats import in_blocks, with_blocks
 from halide_autotune.autotune_loop.network.tasks import tasks_of
 from tests.generator_files import generator_file
 
@@ -170,7 +170,7 @@ def _generated(operator: Operator, inputs: Sequence[Array]) -> Array:
 
 def check_operators(network: Network, weights: Sequence[Sequence[Array]], wanted: Interpreted) -> None:
     """Each operator computes what the interpreter does of the same input; bytes bit for bit."""
-    for operator, of_it in zip(network.operators, weights, strict=True):
+    for operator, of_it in zip(with_blocks(network).operators, weights, strict=True):
         inputs = [wanted.tensor(each.name, each.shape) for each in operator.inputs]
         expected = wanted.tensor(operator.output.name, operator.output.shape)
         found, words = computed(operator, inputs, of_it), f"{operator.kind} {operator.places}"

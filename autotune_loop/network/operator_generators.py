@@ -13,7 +13,6 @@ from halide_autotune.autotune_loop.network.int8.int8_generators import (
 )
 from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
 from halide_autotune.autotune_loop.network.operators import REDUCTIONS, ElementType, OperatorKind, as_rows
-from halide_autotune.autotune_loop.network.packed_floats import PACKED, block_of
 from halide_autotune.autotune_loop.network.tasks import NetworkTask
 
 # The generators of operators in 32-bit floats, by what they compute; the names are registered there.
@@ -112,8 +111,8 @@ def _parameters(task: NetworkTask, layout: PackedLayout) -> Mapping[str, str]:
         known["pixels"] = rows * columns
     elif task.kind not in _OF_VECTORS:
         known.update(rows=rows, columns=columns)
-    if task.kind in PACKED:
-        known.update(channels_out=task.output_shape[-1], block=block_of(task.output_shape[-1]))
+    if task.kind in (OperatorKind.CONVOLUTION, OperatorKind.DENSE):
+        known["channels_out"] = task.output_shape[-1]
     if task.kind in REDUCTIONS:
         known.update(adds=len(task.input_shapes) == 2, activation=task.activation.value)
     if task.kind in _OPERATIONS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,11 +80,12 @@ def read_operator_list(path: Path) -> Network:
     except FileNotFoundError as error:
         raise NetworkError(f"There is no list of operators {path}.", next_step="Check the path.") from error
     operators: list[Operator] = []
-    for kind, entries in (
-        (OperatorKind.CONVOLUTION, listed.convolution),
-        (OperatorKind.DEPTHWISE_CONVOLUTION, listed.depthwise_convolution),
-        (OperatorKind.DENSE, listed.product),
-    ):
+    tables: Mapping[OperatorKind, Sequence[_Convolution | _Depthwise | _Product]] = {
+        OperatorKind.CONVOLUTION: listed.convolution,
+        OperatorKind.DEPTHWISE_CONVOLUTION: listed.depthwise_convolution,
+        OperatorKind.DENSE: listed.product,
+    }
+    for kind, entries in tables.items():
         for number, each in enumerate(entries, 1):
             place = each.name or f"{kind.value}_{number}"
             if any(place in other.places for other in operators):

@@ -6,24 +6,46 @@ few sets of a cache and ask for many pages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from halide_autotune.autotune_loop.network.operators import ElementType, Operator, OperatorKind
+from halide_autotune.autotune_loop.network.operators import ElementType, Network, Operator, OperatorKind
 
 if TYPE_CHECKING:
     import numpy
 
     Array = numpy.ndarray[Any, Any]
 
-PACKED = (OperatorKind.CONVOLUTION, OperatorKind.DENSE)
-# Two vectors of AVX2, four of NEON.
-_BLOCKS = (16, 8)
+BLOCK = "block"
+_PACKED = (OperatorKind.CONVOLUTION, OperatorKind.DENSE)
+# Two vectors of AVX2, four of NEON; and what else there is to try.
+_BLOCKS = (16, 8, 32, 64)
 
 
-def block_of(channels_out: int) -> int:
-    """How many channels out lie side by side for all of a window; 0 for all of them."""
-    return next((block for block in _BLOCKS if channels_out % block == 0), 0)
+def blocks_of(operator: Operator) -> tuple[int, ...]:
+    """How many channels out can lie side by side for all of a window, the usual number first; none where weights stay
+    as they are."""
+    if operator.kind not in _PACKED or operator.output.element is not ElementType.FLOAT32:
+        return ()
+    return tuple(block for block in _BLOCKS if operator.output.shape[-1] % block == 0)
+
+
+def with_blocks(network: Network, choose: Callable[[Operator], int | None] = lambda operator: None) -> Network:
+    """The network with the block of each operator that has one among its settings.
+
+    Args:
+        choose: the block of an operator; the usual one is taken for None, and for what does not divide its channels.
+    """
+
+    def of(operator: Operator) -> Operator:
+        blocks = blocks_of(operator)
+        if not blocks:
+            return operator
+        chosen = choose(operator)
+        return replace(operator, settings={**operator.settings, BLOCK: chosen if chosen in blocks else blocks[0]})
+
+    return replace(network, operators=tuple(map(of, network.operators)))
 
 
 def in_blocks(operator: Operator, weights: Sequence[Array]) -> list[Array]:
@@ -34,9 +56,8 @@ def in_blocks(operator: Operator, weights: Sequence[Array]) -> list[Array]:
     """
     import numpy
 
-    is_packed = operator.kind in PACKED and operator.output.element is ElementType.FLOAT32
-    block = block_of(operator.output.shape[-1])
-    if not is_packed or not block:
+    block = operator.settings.get(BLOCK, 0)
+    if not block:
         return [*weights]
     kernel, *others = weights
     parts = kernel.reshape(*kernel.shape[:-1], -1, block)

@@ -24,18 +24,21 @@ def keras(tensorflow_ready: None) -> Any:
 
 def test_the_operators_of_a_model_are_tuned_in_one_run(keras: Any, settings: Settings, tmp_path: Path) -> None:
     layers = keras.layers
-    source = keras.Input((12, 12, 8))
+    source = keras.Input((12, 12, 16))
     value = source
     for number in range(2):
-        inner = layers.Conv2D(8, 3, padding="same", name=f"conv{number}")(value)
+        inner = layers.Conv2D(16, 3, padding="same", name=f"conv{number}")(value)
         value = layers.ReLU()(layers.Add()([value, layers.BatchNormalization()(inner)]))
     model = keras.Model(source, layers.Dense(4, activation="tanh", name="head")(layers.Flatten()(value)))
     path = tmp_path / "small.keras"
     model.save(path)
     options = sdk.RunOptions.of(target="host", rounds=1, batch_size=4, parallelism=1, no_history=True)
-    found = sdk.tune_network(str(path), options=options, run_folder=tmp_path / "run", settings=settings)
+    found = sdk.tune_network(
+        str(path), options=options, run_folder=tmp_path / "run", settings=settings, tries_layouts=True
+    )
     by_kind = {each.task.kind.value: each for each in found.operators}
     assert [*by_kind] == ["convolution", "dense"]
+    assert dict(by_kind["convolution"].task.settings)["block"] in (8, 16)
     assert by_kind["convolution"].task.count == 2 and len(by_kind["convolution"].task.input_shapes) == 2
     assert all(each.tuned_ms for each in found.operators) and not found.rest
     assert found.tuned_ms is not None and found.default_ms is not None
@@ -64,7 +67,7 @@ def check_that_it_can_be_built(path: Path, run: Path, settings: Settings, folder
     (run / "samples" / "best.dense.schedule.h").unlink()
     made = sdk.build_network(str(path), folder / "built", run=run, settings=settings)
     assert made.library.name == "libsmall.a" and made.header.is_file()
-    assert made.not_tuned == ("layer head (dense of 1152 to 4, tanh)",)
+    assert made.not_tuned == ("layer head (dense of 2304 to 4, tanh)",)
 
 
 def test_a_network_for_an_emulated_target_is_checked_and_not_timed(

@@ -87,7 +87,7 @@ class Convolution(Windowed, _Reduction):
             _schedule_blocks(g, total, of_window, (channels_out, *window.size))
             if padded is not g.input:
                 padded.compute_root()
-                take_rows(padded, int(g.channels_in), WIDTHS, math.prod(window.source))
+                take_rows(g, padded, int(g.channels_in), WIDTHS, math.prod(window.source))
         else:
             _schedule_strips(g, total, padded, of_window, (channels_out, *window.size))
 
@@ -267,8 +267,7 @@ class Elementwise(hl.Generator):
         g.output[c, x, y] = _activated(g, value)
         fix(g.input, shape)
         fix_output(g.output, shape)
-        if has_own_vectors(g):
-            take_rows(g.output, shape[0], WIDTHS, math.prod(shape))
+        take_rows(g, g.output, shape[0], WIDTHS, math.prod(shape))
 
 
 @hl.generator(name="lstm_state")
@@ -358,7 +357,7 @@ def _schedule_sums(
 
 def _lanes(g: hl.Generator, channels: int) -> int:
     """Of the widest vector that is no wider than there are channels."""
-    return min(g.natural_vector_size(hl.Float(32)), 1 << (channels.bit_length() - 1))
+    return min(int(g.natural_vector_size(hl.Float(32))), 1 << (channels.bit_length() - 1))
 
 
 def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: tuple[hl.RVar, ...], shape: Size) -> None:

@@ -178,8 +178,7 @@ def _finish_elementwise(g: hl.Generator, scalars: tuple[str, ...]) -> None:
     fix(g.input, shape)
     fix_output(g.output, shape)
     estimate_scalars(g, scalars)
-    if has_own_vectors(g):
-        take_rows(g.output, shape[0], WIDTHS_OF_BYTES, math.prod(shape))
+    take_rows(g, g.output, shape[0], WIDTHS_OF_BYTES, math.prod(shape))
 
 
 if __name__ == "__main__":

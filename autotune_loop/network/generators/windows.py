@@ -104,9 +104,14 @@ def has_own_vectors(g: hl.Generator) -> bool:
 
 
 def schedule_plainly(g: hl.Generator, total: hl.Func) -> None:
-    """Without vectors, unless an autoscheduler has the word."""
-    if not g.using_autoscheduler():
+    """Without vectors, unless an autoscheduler has the word: cores take rows of a picture."""
+    if g.using_autoscheduler():
+        return
+    if total.dimensions() < 3:
         total.compute_root()
+        return
+    total.compute_at(g.output, y)
+    g.output.parallel(y)
 
 
 def in_vectors(func: hl.Func, channels: int, widths: tuple[int, ...]) -> hl.Func:
@@ -115,11 +120,12 @@ def in_vectors(func: hl.Func, channels: int, widths: tuple[int, ...]) -> hl.Func
     return func.vectorize(func.args()[0], lanes) if lanes > 1 else func
 
 
-def take_rows(output: hl.Func, channels: int, widths: tuple[int, ...], count: int) -> None:
-    """Make vectors of channels; cores take rows where there are many numbers."""
-    in_vectors(output, channels, widths)
-    if is_worth_tasks(count):
-        output.parallel(output.args()[-1])
+def take_rows(g: hl.Generator, func: hl.Func, channels: int, widths: tuple[int, ...], count: int) -> None:
+    """Make vectors of channels, unless an autoscheduler has the word; cores take rows where there are many numbers."""
+    if has_own_vectors(g):
+        in_vectors(func, channels, widths)
+    if is_worth_tasks(count) and not g.using_autoscheduler():
+        func.parallel(func.args()[-1])
 
 
 def is_worth_tasks(count: int) -> bool:

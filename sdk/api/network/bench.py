@@ -170,7 +170,7 @@ def bench_network(
     toolchain, workbench = chosen.open_toolchain(settings), open_workbench(settings, progress)
     place = NetworkTarget(chosen.choice.profile, toolchain, workbench)
     with scratch_folder("network") as folder, _opened_bench(chosen, folder, settings) as bench:
-        opened = open_network(model, place.profile.halide_target)
+        opened = open_network(model, place.profile.halide_target, schedules)
         libraries = {}
         for name, of_run in ((DEFAULT, None), (TUNED, schedules)):
             if name == DEFAULT or of_run is not None:

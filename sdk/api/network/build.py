@@ -17,7 +17,8 @@ from halide_autotune.autotune_loop.network.library.steps import Steps, network_s
 from halide_autotune.autotune_loop.network.loaded_model import LoadedModel
 from halide_autotune.autotune_loop.network.models import open_model
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
-from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
+from halide_autotune.autotune_loop.network.packed_floats import with_blocks
+from halide_autotune.autotune_loop.network.tasks import NetworkTask, task_key, tasks_of
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_schedules
 from halide_autotune.sdk.api.network.tune import check_is_supported
@@ -85,7 +86,7 @@ def build_network(
         # A model takes seconds to read, and minutes to build: what is known to fail is told before.
         with os_error_as(ToolchainError, f"{output} cannot be written"):
             exits.enter_context(output_folder(output))
-        opened = open_network(model, profile.halide_target)
+        opened = open_network(model, profile.halide_target, schedules)
         return build_opened(opened, target_of, schedules, output, progress, settings)
 
 
@@ -149,8 +150,8 @@ class OpenedNetwork:
     steps: Steps
 
 
-def open_network(model: str, halide_target: str) -> OpenedNetwork:
-    """Read a model with its weights, which lie as the target takes them.
+def open_network(model: str, halide_target: str, schedules: RunSchedules | None) -> OpenedNetwork:
+    """Read a model with its weights, which lie as the target and the run's schedules take them.
 
     Raises:
         NetworkError: it cannot be read, or has layers that there is no operator for.
@@ -158,9 +159,13 @@ def open_network(model: str, halide_target: str) -> OpenedNetwork:
     export_variables(tensorflow_environment({}, len(os.sched_getaffinity(0))))
     with silent_stderr():
         opened = open_model(model)
-    network, layout = opened.network, packed_layout(halide_target)
+    network, layout = with_blocks(opened.network), packed_layout(halide_target)
     check_is_supported(network)
     generators, _ = operator_generators(tasks_of(network.operators), layout)
+    if schedules is not None:
+        blocks = schedules.blocks(generators)
+        network = with_blocks(network, lambda operator: blocks.get(task_key(operator)))
+        generators, _ = operator_generators(tasks_of(network.operators), layout)
     operators = tuple(
         GeneratedOperator(task, each.file, each.name, dict(text.split("=", 1) for text in texts))
         for each in generators

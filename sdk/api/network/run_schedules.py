@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from halide_autotune.autotune_loop.network.operator_generators import OperatorGenerator
+from halide_autotune.autotune_loop.network.packed_floats import BLOCK
+from halide_autotune.autotune_loop.network.tasks import TaskKey
 from halide_autotune.autotune_loop.shipping.recorded_facts import own_schedule_stays
 from halide_autotune.autotune_loop.shipping.run_schedule import read_run_schedule
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
@@ -66,6 +69,21 @@ class RunSchedules:
                 "its own.",
             )
 
+    def blocks(self, generators: Iterable[OperatorGenerator]) -> dict[TaskKey, int]:
+        """With which block of weights operators were tuned, by their tasks, whatever block these have."""
+        known = {
+            (each.generator_name, *_without_block(each.parameters)): int(each.parameters[BLOCK])
+            for each in self.record.spec.tasks
+            if each.parameters.get(BLOCK, "").isdecimal()
+        }
+        found = {}
+        for generator in generators:
+            for task, texts in zip(generator.tasks, generator.parameters, strict=True):
+                parameters = dict(text.split("=", 1) for text in texts)
+                block = known.get((generator.name, *_without_block(parameters)))
+                found.update({} if block is None else {task.key: block})
+        return found
+
     def choice(
         self,
         generator_name: str,
@@ -100,6 +118,10 @@ class RunSchedules:
 
 def _features_text(features: Sequence[str]) -> str:
     return f"with the target features {', '.join(features)}" if features else "without further target features"
+
+
+def _without_block(parameters: Mapping[str, str]) -> list[tuple[str, str]]:
+    return sorted((name, value) for name, value in parameters.items() if name != BLOCK)
 
 
 def run_schedules(folder: Path) -> RunSchedules:

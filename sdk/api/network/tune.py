@@ -13,12 +13,13 @@ from halide_autotune.autotune_loop.network.int8.int8_weights import PackedLayout
 from halide_autotune.autotune_loop.network.models import read_model
 from halide_autotune.autotune_loop.network.operator_generators import operator_generators
 from halide_autotune.autotune_loop.network.operators import ElementType, Network, UnsupportedLayer
-from halide_autotune.autotune_loop.network.tasks import NetworkTask, tasks_of
+from halide_autotune.autotune_loop.network.packed_floats import with_blocks
+from halide_autotune.autotune_loop.network.tasks import NetworkTask, task_key, tasks_of
 from halide_autotune.autotune_loop.run.result import TunedSchedule, TuneResult
 from halide_autotune.autotune_loop.specification.options import DeviceOptions, RunOptions
 from halide_autotune.sdk.api.autotune import autotune
+from halide_autotune.sdk.api.network.layouts import fastest_blocks, generator_specs_of
 from halide_autotune.sdk.inventory.lookup import open_inventory
-from halide_autotune.sdk.options.generator_spec import GeneratorSpec
 from halide_autotune.sdk.output import silent_stderr
 from halide_autotune.sdk.select.chosen_devices import asked_profile
 from halide_autotune.sdk.settings import Settings, export_variables, read_settings
@@ -65,6 +66,7 @@ def network_tasks(model: str) -> NetworkTasks:
     export_variables(tensorflow_environment({}, len(os.sched_getaffinity(0))))
     with silent_stderr():
         network = read_model(model)
+    network = with_blocks(network)
     return NetworkTasks(network, tuple(tasks_of(network.operators)))
 
 
@@ -146,6 +148,7 @@ def tune_network(
     listen: Listener = ignore,
     stop: StopSignal | None = None,
     settings: Settings | None = None,
+    tries_layouts: bool = False,
 ) -> TunedNetwork:
     """Tune all operators of a network in one run, under one budget: where the network's time falls most gets the most.
 
@@ -153,25 +156,31 @@ def tune_network(
         model: as for `network_tasks`.
         options: as for `sdk.autotune`, such as `RunOptions.of(target="arm64", budget_s=1800)`.
         run_folder, listen, stop: as for `sdk.autotune`. A run that was killed is resumed as any other.
+        tries_layouts: first time the operators' own schedules with other layouts of their weights, and keep the fastest
+            of each; the time that it takes is not the budget's.
 
     Raises:
         NetworkError: the model cannot be read, or has layers that there is no operator for.
         SdkError: a subclass, for everything else that a user can fix.
     """
-    found = network_tasks(model)
-    check_is_supported(found.network)
+    network = network_tasks(model).network
+    check_is_supported(network)
     asked = options or RunOptions()
-    has_bytes = any(task.element is ElementType.INT8 for task in found.tasks)
+    if tries_layouts:
+        blocks = fastest_blocks(network, asked, listen, stop, settings)
+        network = with_blocks(network, lambda operator: blocks.get(task_key(operator)))
+    found = tasks_of(network.operators)
+    has_bytes = any(task.element is ElementType.INT8 for task in found)
     layout = _layout(asked.devices, settings or read_settings()) if has_bytes else PackedLayout()
-    operators, rest = operator_generators(found.tasks, layout)
+    operators, rest = operator_generators(found, layout)
     if not operators:
-        raise NetworkError(f"There is nothing to tune in {found.network.name}.")
-    specs = [GeneratorSpec(f"{each.file}:{each.name}", argsets=each.parameters, calls=each.calls) for each in operators]
+        raise NetworkError(f"There is nothing to tune in {network.name}.")
+    specs = generator_specs_of(operators)
     result = autotune(specs, options=asked, run_folder=run_folder, listen=listen, stop=stop, settings=settings)
     tasks = [task for each in operators for task in each.tasks]
     tuned = [TunedOperator(task, one) for task, one in zip(tasks, result.tuned, strict=True)]
     ordered = sorted(tuned, key=lambda each: -each.task.count * each.task.operations)
-    return TunedNetwork(found.network, tuple(ordered), tuple(rest), result)
+    return TunedNetwork(network, tuple(ordered), tuple(rest), result)
 
 
 def _layout(asked: DeviceOptions, settings: Settings) -> PackedLayout:

@@ -90,6 +90,13 @@ def tune(
         Path | None,
         typer.Option("--run-dir", "-b", metavar="FOLDER", help="Folder of the run. Default: a new one in tuned/."),
     ] = None,
+    try_layouts: Annotated[
+        bool,
+        typer.Option(
+            "--try-layouts",
+            help="First time each operator's own schedule with other layouts of its weights, and keep the fastest.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tune all operators of a model in one run: where the model's time falls most gets the most of the budget.
@@ -108,7 +115,14 @@ def tune(
         show_progress(f"reading {network}", quiet=as_json) as progress,
         stop_on_interrupt(stop, lambda: progress("stopping")),
     ):
-        result = tune_network(network, options=options, run_folder=run_folder, listen=_teller(progress), stop=stop)
+        result = tune_network(
+            network,
+            options=options,
+            run_folder=run_folder,
+            listen=_teller(progress),
+            stop=stop,
+            tries_layouts=try_layouts,
+        )
     if as_json:
         print_json(result.to_dict())
     else:
