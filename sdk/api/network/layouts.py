@@ -45,7 +45,7 @@ def fastest_blocks(
             others.append(replace(each, settings={**each.settings, BLOCK: block}))
             usual_of[task_key(others[-1])] = key, block
     generators, _ = operator_generators(tasks_of(others))
-    short = {"budget_s": None, "rounds": 1, "batch_size": 1, "technique": ("sketches",), "no_history": True}
+    short = {"budget_s": None, "rounds": 1, "batch_size": 2, "technique": ("sketches",), "no_history": True}
     with scratch_folder("layouts") as folder:
         found = autotune(
             generator_specs_of(generators),
