@@ -13,6 +13,8 @@ from halide_autotune.targets.values.checks import matching
 
 # Raise it with every change of what is hashed: what was known before is then known no more.
 _VERSION = 1
+# Fixed extents from this on are sizes.
+_LEAST_SIZE = 16
 sha256_text = matching("[0-9a-f]{64}", "a SHA-256 as 64 hexadecimal digits")
 
 
@@ -64,7 +66,9 @@ def _stage(stage: StageShape, has_sizes: bool) -> list[object]:
 
 
 def _loop(loop: LoopShape, has_sizes: bool) -> list[object]:
-    return [loop.name, loop.kind, loop.extent if has_sizes or loop.is_constant else None]
+    # A window or a number of colours makes another pipeline; the channels of a layer are a size, fixed as they may be.
+    is_told = has_sizes or (loop.is_constant and (loop.extent or 0) < _LEAST_SIZE)
+    return [loop.name, loop.kind, loop.extent if is_told else None]
 
 
 def _read(read: ReadShape) -> list[object]:

@@ -61,6 +61,7 @@ class Population:
         cores: that parallel loops run on.
         in_use: the incumbent's header, else the generator's own schedule, where that can be read.
         known: the best that earlier runs found for an equal pipeline, the most promising first.
+        siblings: the fastest so far of this run's other pipelines that differ in nothing but sizes.
         busy: Func → its share of the time of a schedule among the fastest; empty where nobody has looked.
         lowering: None where schedules are not to be lowered for a choice.
     """
@@ -71,5 +72,6 @@ class Population:
     cores: int
     in_use: InUse | None = None
     known: Sequence[Draft] = ()
+    siblings: Sequence[Draft] = ()
     busy: Mapping[str, float] = field(default_factory=dict)
     lowering: Lowering | None = None

@@ -26,6 +26,8 @@ class Starts:
             yield Proposal(population.in_use.draft, moves=(population.in_use.origin.value,))
         for draft in population.known:
             yield Proposal(draft, moves=(Origin.HISTORY.value,))
+        for draft in population.siblings:
+            yield Proposal(draft, moves=("of another size",))
         names = population.names
         if id(names) not in self._sketches:
             self._sketches[id(names)] = _Sketches(names, sketches(names, population.cores))
