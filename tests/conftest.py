@@ -23,6 +23,8 @@ from tests.tensorflow_fork import shared_tensorflow
 PROJECT = Path(__file__).parents[1]
 # Of linux/prctl.h and linux/capability.h.
 _PR_CAPBSET_DROP, _CAP_SYS_NICE = 24, 23
+# Every test has one of these markers.
+_LONGEST_FIRST = ("slow", "toolchain", "quick", "hardware")
 # By default an example fails that takes 0.2 s, and so does drawing a few of them in a second: on a machine that other
 # work holds up now and then, those are no faults.
 hypothesis_settings.register_profile("shared machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(QuickGuard())
     _heed_signals()
     _forbid_priority()
+
+
+@pytest.hookimpl(trylast=True)  # once all have their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests first: a worker takes whole files in this order, and at the end no other waits for it."""
+    places: dict[Path, int] = {}
+    for item in items:
+        place = next(place for place, name in enumerate(_LONGEST_FIRST) if item.get_closest_marker(name))
+        places[item.path] = min(place, places.get(item.path, place))
+    items.sort(key=lambda item: places[item.path])
 
 
 def _heed_signals() -> None:

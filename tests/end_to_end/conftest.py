@@ -16,7 +16,8 @@ from halide_autotune.autotune_loop.specification.objective import LOOKS
 from halide_autotune.sdk.settings import Settings
 from tests.flat_tuning import tune_flat
 
-SMALL = ("width=192", "height=96")
+# With one tap each side, Halide compiles the same two Funcs in half the time that the usual three take.
+SMALL = ("width=192", "height=96", "radius=1")
 TINY_BATCH: dict[str, Any] = {"batch_size": 5, "pool_factor": 1.0, "seed": 3}
 QUICK_LEARNING: dict[str, Any] = {"epochs": 5}
 

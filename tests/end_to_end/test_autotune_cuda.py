@@ -16,7 +16,7 @@ from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.weights.network import Network
 from halide_autotune.weights.weights_file import read_weights
-from tests.end_to_end.conftest import QUICK_LEARNING, SMALL
+from tests.end_to_end.conftest import QUICK_LEARNING
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.flat_tuning import tune_flat
 from tests.halide_tool import check_every_sample_was_read, run_halides_tool
@@ -64,7 +64,7 @@ def test_the_loop_with_a_stand_in_for_the_driver(
     result = tune_flat(
         str(examples / "separable_filter.py"),
         target="cuda-sm86",
-        parameters=SMALL,
+        parameters=("width=192", "height=96"),
         rounds=1,
         **SAMPLING,
         **QUICK_LEARNING,

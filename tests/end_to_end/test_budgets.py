@@ -14,6 +14,7 @@ from halide_autotune.autotune_loop.run import rounds as rounds_module
 from halide_autotune.autotune_loop.run.ending import RunEnding
 from halide_autotune.autotune_loop.run.result import Outcome
 from halide_autotune.autotune_loop.specification import build_limits
+from halide_autotune.sdk.options import generator_spec
 from halide_autotune.targets.errors import BudgetError, GeneratorError
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.process_state import PATIENCE_S
@@ -85,6 +86,7 @@ def test_a_search_that_is_too_slow_for_the_budget_names_it(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(build_limits._BUDGET_SHARES, "search_s", (0.002, 1.0))
+    monkeypatch.setattr(generator_spec, "_INSPECTION_S", 1.0)  # it hangs when it is asked for its arguments, too
     advice = "The budget of 1000 s leaves 2 s for one search; raise --budget or set --search-limit"
     with pytest.raises(GeneratorError, match=f"Generator hangs did not end within 2 s. {advice}"):
         tune(str(examples / "broken" / "hangs.py"), budget_s=1000.0, run_folder=tmp_path / "run")

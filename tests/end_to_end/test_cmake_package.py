@@ -153,7 +153,8 @@ def test_a_cross_build_takes_generator_and_plug_in_from_the_hosts(project: Path,
 def test_a_target_of_cmake_tunes_and_ships(project: Path, cmake: Cmake) -> None:
     shutil.rmtree(project / "schedules")
     edit(project / "CMakeLists.txt", "TUNE_TARGETS arm64 x86-64", "TUNE_TARGETS arm64\n SHIP_OPTIONS --no-sizes")
-    small = "--num-batches;1;--batch-size;4;--budget;5m;--size;input=128x64"
+    small = "--num-batches;1;--batch-size;4;--pool-factor;1;--epochs;5;--play-off-turns;8"
+    small += ";--budget;5m;--size;input=128x64"
     configure(cmake, f"-DHalideAutotune_TUNE_OPTIONS={small}", targets="arm64")
     cmake("--build", "build", "--target", "tune-sharpen")
     assert (project / "build/tuned/sharpen-arm64-1/run.toml").is_file()

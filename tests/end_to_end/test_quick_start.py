@@ -12,7 +12,10 @@ from halide_autotune.sdk.settings import Settings
 from tests.document_blocks import DOCS, PAGES, Block, blocks_of
 
 # A test has less patience than a reader, and no budget; and beside other tests no machine ever becomes quiet.
-_SHORTER = ("--budget 1m --batch-size 8", "--num-batches 1 --batch-size 3 --quiet-patience 1s")
+_SHORTER = (
+    "--budget 1m --batch-size 8",
+    "--num-batches 1 --batch-size 3 --pool-factor 1 --epochs 5 --play-off-turns 8 --quiet-patience 1s",
+)
 # They are followed one after the other in one folder, because the second goes on with the files of the first.
 _START = [DOCS / "index.md", DOCS / "generators.md"]
 _OTHERS = [page for page in PAGES if page not in _START and any(block.is_run for block in blocks_of(page))]

@@ -10,13 +10,13 @@ import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 import pytest
 
-from benchmarks import fault_storm
+from benchmarks import fault_storm, kill_storm
 from benchmarks.fault_storm import direct_storm, recovery_table
-from benchmarks.kill_storm import kill_storm
 from benchmarks.killed_tuner import Account, Event, Tuner, account_of, heed_interrupts, left_behind
 from benchmarks.storm_kinds import KINDS
 from halide_autotune.autotune_loop.events import SampleFailed
@@ -25,6 +25,9 @@ from halide_autotune.sdk.settings import Settings
 from tests.loopback_lab import LoopbackLab
 from tests.recorded_run_folder import write_run_folder
 from tests.remote_board import RemoteBoard
+
+# Of options that are given twice, the last counts. Faults hit what is under way, however much of it there is.
+FEW = ("--epochs", "5", "--play-off-turns", "8")
 
 
 class LabBesideOthers(LoopbackLab):
@@ -41,11 +44,18 @@ def account(figures: Event) -> Account:
     return Account(**cast("dict[str, int]", figures["account"]))
 
 
+def lessen(patch: pytest.MonkeyPatch, storm: ModuleType, schedules: str) -> None:
+    """A smaller kernel, fewer schedules a round, and less that is learnt from them."""
+    patch.setattr(storm, "PARAMETERS", (*storm.PARAMETERS, "radius=1"))
+    patch.setattr(storm, "ASKED", (*storm.ASKED, *FEW, "-s", schedules))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed")
 def test_a_short_storm_loses_nothing(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fault_storm, "LoopbackLab", LabBesideOthers)
+    lessen(monkeypatch, fault_storm, "8")
     figures = direct_storm(tmp_path, 5, random.Random(4), settings)
     assert figures["faults"] == 5
     assert account(figures).is_whole, figures
@@ -55,8 +65,9 @@ def test_a_short_storm_loses_nothing(tmp_path: Path, settings: Settings, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_a_few_kills_lose_nothing(tmp_path: Path, settings: Settings) -> None:
-    figures = kill_storm(tmp_path, 3, random.Random(2), settings)
+def test_a_few_kills_lose_nothing(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    lessen(monkeypatch, kill_storm, "4")
+    figures = kill_storm.kill_storm(tmp_path, 3, random.Random(2), settings)
     assert figures["kills"] == 3
     assert account(figures).is_whole, figures
     assert figures["left behind"] == []

@@ -44,7 +44,8 @@ CTRL_C_AT_THE_FIRST_TIME = CTRL_C_AT_THE_FIRST.format(
 )
 CTRL_C_IN_THE_PLAY_OFF = CTRL_C_AT_THE_FIRST.format(module="plain_display", display="PlainDisplay", kind="play_off")
 SMALL = (
-    *("--size", "input=512x256x3", "--size", "output=512x256x3", "-t", "host", "--search-limit", "30s"),
+    *("--size", "input=192x96x3", "--size", "output=192x96x3", "-p", "radius=1", "-t", "host", "--search-limit", "30s"),
+    *("--pool-factor", "1", "--epochs", "5"),
     # On a busy machine a run would wait for a quiet one.
     *("--play-off-turns", "8", "--device-patience", "1s"),
 )
