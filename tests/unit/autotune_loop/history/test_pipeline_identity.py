@@ -39,6 +39,14 @@ def test_sizes_make_no_other_pipeline() -> None:
     assert len({identity_of(changed(stages=(*stages, each))).at_any_size for each in fixed}) == 2
 
 
+def test_fixed_channels_of_a_layer_are_a_size() -> None:
+    *stages, last = SHAPE.funcs[-1].stages
+    first, *loops = last.loops
+    layers = (replace(last, loops=(replace(first, extent=extent, is_constant=True), *loops)) for extent in (64, 128))
+    smaller, larger = (identity_of(changed(stages=(*stages, each))) for each in layers)
+    assert smaller.at_any_size == larger.at_any_size and smaller.as_timed != larger.as_timed
+
+
 def test_times_of_other_conditions_are_kept_apart() -> None:
     several = [identity_of(SHAPE, conditions) for conditions in ((), ("2 threads",), ("4 threads",))]
     assert len({one.as_timed for one in several}) == 3 and len({one.at_any_size for one in several}) == 1

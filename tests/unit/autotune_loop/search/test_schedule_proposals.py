@@ -70,6 +70,24 @@ def test_what_is_known_is_not_proposed_again(make: Make) -> None:
     assert len({one.schedule_sha256 for one in children}) == len(children) == 24
 
 
+def test_a_task_starts_from_the_fastest_of_another_one_of_the_run_that_differs_in_sizes_alone(make: Make) -> None:
+    run = make()
+    other = BatchInProgress(1, 1)
+    assert "of another size" not in moves(run.proposals.propose(other, SKETCHES, [], set(), 3, 0))
+    timed = sampled(run)
+    run.proposals.propose(WORK, EVOLUTION, timed, known(run), 1, 0)
+    first, *others = run.proposals.propose(BatchInProgress(2, 1), SKETCHES, [], set(), 3, 0)
+    assert moves([first]) == ["of another size"] and "of another size" not in moves(others)
+    fastest = min(timed, key=lambda one: one.time_ms)
+    path = run.store.schedule_path(run.store.samples / fastest.sample)
+    wanted = schedule_of(draft_of(parse_schedule(path.read_text()), recorded(NAME)), recorded(NAME), NAME)
+    assert hashlib.sha256(print_json(wanted).encode()).hexdigest() == first.schedule_sha256
+
+
+def moves(made: list[Candidate]) -> list[str]:
+    return [move for point in points(made) for move in point.moves]
+
+
 def test_what_was_sampled_is_not_proposed_although_its_hash_is_of_features(make: Make) -> None:
     """A sketch that Halide's search has found, too."""
     run = make()

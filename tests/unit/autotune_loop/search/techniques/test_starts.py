@@ -30,3 +30,11 @@ def test_the_generators_own_schedule_comes_first() -> None:
     assert first.draft is own
     assert first.moves == (Origin.OWN_SCHEDULE.value,)
     assert second.moves == ("rows",)
+
+
+def test_what_is_fast_at_another_size_comes_before_sketches() -> None:
+    names = recorded("separable_filter")
+    fastest = plain_draft(names)
+    first, second, *_ = Starts().propose(Population(names, (), {}, 4, siblings=[fastest]), 2, Random(0))
+    assert first.draft is fastest and first.moves == ("of another size",)
+    assert second.moves == ("rows",)
