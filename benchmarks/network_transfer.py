@@ -4,8 +4,8 @@
 
 C7 to C12 are tuned from scratch for the budget; then C1 to C6 for the budget, which become the history, with which C7
 to C12 are tuned for half of it. The generators' own schedules, with which either would begin near its end, are left
-out. Printed: each one's time after both runs, and when the second one was as fast in sum as the first one at its end
-(within 2 %), by what was timed in the runs. The goal is half of the budget.
+out. Printed: each one's time after both runs, as their play-offs settled them; and when each run had come within 5 % of
+the first one's sum, by what was timed in the rounds. The goal is as fast after half of the time, within 2 %.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.settings import Settings, read_settings
 
 _TABLE = "[[convolution]]"
-_AS_GOOD = 1.02
+_AS_GOOD, _NEARLY = 1.02, 1.05
 
 
 def main() -> int:
@@ -49,12 +49,12 @@ def main() -> int:
         print(f"{'':8}{'scratch ms':>12}{'history ms':>12}{'ratio':>8}")
         for name in scratch:
             print(f"{name:8}{scratch[name]:12.3f}{after[name]:12.3f}{scratch[name] / after[name]:8.2f}")
-        wanted_ms = _AS_GOOD * _sums(folder / "scratch")[-1][1]
+        wanted_ms = _NEARLY * _sums(folder / "scratch")[-1][1]
         reached = {name: _reached_s(_sums(folder / name), wanted_ms) for name in ("scratch", "after")}
     mean = math.exp(statistics.fmean(math.log(scratch[name] / after[name]) for name in scratch))
-    print(f"in geometric mean {mean:.2f}; as fast as from scratch (within 2 %) after {reached['scratch']:.0f} s from")
-    print(f"scratch and {reached['after']:.0f} s with the history")
-    return 0 if reached["after"] <= half_s else 1
+    print(f"after half of the time {mean:.2f} times as fast in geometric mean as from scratch after all of it;")
+    print(f"within 5 % of that after {reached['after']:.0f} s, and from scratch after {reached['scratch']:.0f} s")
+    return 0 if mean * _AS_GOOD >= 1.0 else 1
 
 
 def _tuned(model: Path, run: Path, options: RunOptions, settings: Settings) -> dict[str, float]:
