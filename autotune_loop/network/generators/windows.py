@@ -171,7 +171,7 @@ def _take_lanes(output: hl.Func, inner: hl.Var, block: int, lanes: int) -> list[
         output.vectorize(inner)
         return [inner]
     lane = hl.Var("lane")
-    output.split(inner, inner, lane, lanes).vectorize(lane).unroll(inner)
+    output.split(inner, inner, lane, lanes).vectorize(lane)
     return [lane, inner]
 
 
