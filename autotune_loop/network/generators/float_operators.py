@@ -325,9 +325,12 @@ def _schedule_strips(g: hl.Generator, total: hl.Func, padded: hl.Func, reach: tu
     vectors = 2 if channels % (2 * lanes) == 0 else 1
     rows = rows_of_strip(height, 4 * channels * width * int(g.stride_rows))
     outer, strip = take_strips(g.output, vectors * lanes, lanes, (_COLUMNS, width), rows, hl.TailStrategy.Auto)
+    window = int(g.kernel_rows) * int(g.kernel_columns)
+    if is_worth_tasks(math.prod(shape) * window):
+        g.output.parallel(strip)
     total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c).unroll(x)
     sums = total.update().reorder(c, x, *reach, y).vectorize(c, lanes).unroll(c).unroll(x)
-    if int(g.kernel_rows) * int(g.kernel_columns) <= _UNROLLED:
+    if window <= _UNROLLED:
         sums.unroll(reach[-2]).unroll(reach[-1])
     if padded is not g.input:
         in_vectors(padded, int(g.channels_in), WIDTHS).compute_at(g.output, strip)
@@ -367,7 +370,9 @@ def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: tuple[hl.RVar, ...]
     counts = [int(g.block) // lanes * many for many in (1, 2, 4)]
     vectors = tuple(count for count in counts if count <= _VECTORS and shape[0] % (count * lanes) == 0)
     block = block_in_registers(g.target(), vectors, shape[1:], 4 * int(g.channels_in) * int(g.stride_columns))
-    take_blocks(g.output, block.vectors * lanes, lanes, block, shape[0], hl.TailStrategy.Auto)
+    tasks = take_blocks(g.output, block.vectors * lanes, lanes, block, shape[0], hl.TailStrategy.Auto)
+    if is_worth_tasks(math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns) * int(g.channels_in)):
+        g.output.parallel(tasks)
     total.compute_at(g.output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
     total.update().reorder(c, x, y, *reach).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
 

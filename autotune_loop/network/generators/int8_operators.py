@@ -8,6 +8,8 @@ picture is its zero point.
 
 from __future__ import annotations
 
+import math
+
 import halide as hl
 from blocks import block_in_registers
 from rescaling import (
@@ -31,9 +33,11 @@ from windows import (
     fix_output,
     has_own_vectors,
     in_vectors,
+    is_worth_tasks,
     rows_of_strip,
     schedule_plainly,
     take_blocks,
+    take_rows,
     take_strips,
     x,
     y,
@@ -268,11 +272,12 @@ def _finish_reduction(g: hl.Generator, total: hl.Func, shape: Size, rounds_once:
     estimate_scalars(g, OF_OUTPUTS)
 
 
-def _take_vectors(output: hl.Func, total: hl.Func, lanes: int) -> None:
-    """Make vectors of channels, each reduced where it is needed."""
+def _take_vectors(output: hl.Func, total: hl.Func, lanes: int) -> hl.Var:
+    """Make vectors of channels, each reduced where it is needed; the loop over them is returned."""
     outer, inner = hl.Var("outer"), hl.Var("inner")
     output.split(c, outer, inner, lanes, hl.TailStrategy.GuardWithIf).vectorize(inner)
     total.compute_at(output, outer).vectorize(c)
+    return outer
 
 
 def _schedule_sums(g: hl.Generator, total: hl.Func, operand: hl.Func, reach: hl.RDom, shape: Size) -> None:
@@ -283,19 +288,24 @@ def _schedule_sums(g: hl.Generator, total: hl.Func, operand: hl.Func, reach: hl.
     if not has_own_vectors(g):
         schedule_plainly(g, total)
         return
-    in_vectors(operand, _up(int(g.channels_in), int(g.depth)) * int(g.depth), WIDTHS_OF_BYTES)
+    taken = _up(int(g.channels_in), int(g.depth)) * int(g.depth)
     lanes, output, sums = min(int(g.block), shape[0]), g.output, total.update()
     if len(shape) == 1:
-        _take_vectors(output, total, lanes)
+        in_vectors(operand, taken, WIDTHS_OF_BYTES)
+        vectors = _take_vectors(output, total, lanes)
+        if is_worth_tasks(shape[0] * _up(taken, int(g.depth))):
+            output.parallel(vectors)
         sums.atomic().vectorize(reach.x).vectorize(c)
         return
-    operand.parallel(y)
+    take_rows(g, operand, taken, WIDTHS_OF_BYTES, int(g.rows) * int(g.columns) * taken)
     # Whole blocks of weights, which may be more than one vector.
     each = -(-lanes // g.natural_vector_size(_I32))
     counts = [1, *(count for count in (2, 4) if each * count <= _VECTORS and shape[0] % (count * int(g.block)) == 0)]
     pixel_bytes = int(g.channels_in) * int(g.stride_columns) * operand.type().bytes()
     block = block_in_registers(g.target(), tuple(each * count for count in counts), shape[1:], pixel_bytes)
-    take_blocks(output, block.vectors // each * lanes, lanes, block, shape[0], hl.TailStrategy.GuardWithIf)
+    tasks = take_blocks(output, block.vectors // each * lanes, lanes, block, shape[0], hl.TailStrategy.GuardWithIf)
+    if is_worth_tasks(math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns) * _up(taken, int(g.depth))):
+        output.parallel(tasks)
     total.compute_at(output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
     sums.reorder(reach.x, c, x, y, reach.y, reach.z, reach.w).unroll(x).unroll(y)
     sums.atomic().vectorize(reach.x).vectorize(c, lanes).unroll(c)
@@ -309,6 +319,8 @@ def _schedule_strips(g: hl.Generator, total: hl.Func, padded: hl.Func, reach: hl
     channels, width, height = shape
     lanes, rows = min(_LANES, channels), rows_of_strip(height, channels * width * int(g.stride_rows))
     outer, strip = take_strips(g.output, lanes, lanes, (_PIXELS, width), rows, hl.TailStrategy.GuardWithIf)
+    if is_worth_tasks(math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns)):
+        g.output.parallel(strip)
     total.compute_at(g.output, outer).vectorize(c).unroll(x)
     total.update().reorder(c, x, reach.x, reach.y, y).vectorize(c).unroll(x)
     if padded is not g.input:

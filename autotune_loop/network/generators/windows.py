@@ -133,35 +133,36 @@ def is_worth_tasks(count: int) -> bool:
     return count >= _WORTH_TASKS
 
 
-def take_blocks(output: hl.Func, size: int, lanes: int, block: Block, channels: int, tail: hl.TailStrategy) -> None:
-    """Make blocks of `size` channels and some pixels, around which the loop over columns is; each core takes blocks of
-    channels, or where these are few, rows."""
+def take_blocks(output: hl.Func, size: int, lanes: int, block: Block, channels: int, tail: hl.TailStrategy) -> hl.Var:
+    """Make blocks of `size` channels and some pixels, around which the loop over columns is.
+
+    Returns:
+        The outermost loop, for cores to share: over blocks of channels, or where these are few, over rows.
+    """
     outer, inner, column, row = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("row")
     output.split(c, outer, inner, size, tail).split(x, x, column, block.columns).split(y, y, row, block.rows)
     lane, *vectors = _take_lanes(output, inner, size, lanes)
+    *inside, tasks = (x, y, outer) if -(-channels // size) >= TASKS else (x, outer, y)
     # What is known of a channel is read once for all pixels of the block.
-    if -(-channels // size) >= TASKS:
-        output.reorder(lane, column, row, *vectors, x, y, outer).parallel(outer)
-    else:
-        output.reorder(lane, column, row, *vectors, x, outer, y).parallel(y)
-    output.unroll(column).unroll(row)
+    output.reorder(lane, column, row, *vectors, *inside, tasks).unroll(column).unroll(row)
+    return tasks
 
 
 def take_strips(
     output: hl.Func, block: int, lanes: int, size: tuple[int, int], rows: int, tail: hl.TailStrategy
 ) -> tuple[hl.Var, hl.Var]:
-    """Make blocks of channels and of pixels of a row; each core takes strips of rows.
+    """Make blocks of channels and of pixels of a row, in strips of rows.
 
     Args:
         size: how many pixels, of how many in a row.
 
     Returns:
-        The loop around a block, and that of the strips.
+        The loop around a block, and that of the strips, for cores to share.
     """
     outer, inner, column, strip = hl.Var("outer"), hl.Var("inner"), hl.Var("column"), hl.Var("strip")
     output.split(c, outer, inner, block, tail).split(x, x, column, min(size)).split(y, strip, y, rows)
     lane, *vectors = _take_lanes(output, inner, block, lanes)
-    output.reorder(lane, column, *vectors, outer, x, y, strip).unroll(column).parallel(strip)
+    output.reorder(lane, column, *vectors, outer, x, y, strip).unroll(column)
     return outer, strip
 
 
