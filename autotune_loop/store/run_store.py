@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -37,6 +36,7 @@ from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
 from halide_autotune.targets.build.executable import KernelObject
 from halide_autotune.targets.errors import RunFolderError, os_error_as
 from halide_autotune.targets.process.atomic_write import remove_unfinished, write_atomically
+from halide_autotune.targets.process.file_lock import lock_alone
 from halide_autotune.weights.network import Network
 from halide_autotune.weights.weights_file import Weights, write_weights
 
@@ -94,7 +94,7 @@ class RunStore:
 
     def _hold(self) -> None:
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_alone(self._lock)
         except BlockingIOError as error:
             raise RunFolderError(
                 f"{self.folder} is in use by another process.",

@@ -7,11 +7,14 @@ import fcntl
 import math
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from halide_autotune.targets.process.limited_process import await_readable
 from halide_autotune.targets.process.stop_signal import StopSignal
+
+_PATIENCE_S, _PAUSE_S = 3.0, 0.02
 
 
 @contextlib.contextmanager
@@ -34,6 +37,26 @@ def file_lock(path: Path, how: int = fcntl.LOCK_EX, stop: StopSignal | None = No
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_alone(descriptor: int) -> None:
+    """Lock an open file or folder for this process alone.
+
+    A process that is killed while it starts another one leaves its locks to that one until it runs, which on a busy
+    machine takes a moment: so long is waited.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    until_s = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def _lock_unless_stopped(descriptor: int, how: int, stop: StopSignal) -> None:

@@ -75,7 +75,9 @@ def test_what_a_child_left_in_the_background_ends_with_it() -> None:
 
 
 def test_the_memory_limit_is_told_from_other_failures() -> None:
-    outcome = run_limited(python("x = bytearray(2 << 30)"), ProcessLimits(60.0, GIB // 2))
+    # The limit comes after the start, on a busy machine later than the first line.
+    limited = "import resource, time\nwhile resource.getrlimit(resource.RLIMIT_DATA)[0] < 0: time.sleep(0.01)\n"
+    outcome = run_limited(python(f"{limited}x = bytearray(2 << 30)"), ProcessLimits(60.0, GIB // 2))
     assert outcome.exit_code == 1 and outcome.out_of_memory
     assert outcome.describe() == "ran out of its 0.5 GiB of memory"
 
