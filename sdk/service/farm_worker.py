@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -26,6 +25,7 @@ from halide_autotune.sdk.inventory.device_access import prepare_agents
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import FarmError, UsageError, os_error_as
 from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.file_lock import lock_alone
 from halide_autotune.targets.profile.host_probe import usable_memory_bytes
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
@@ -107,7 +107,7 @@ def _own_folder(folder: Path) -> Iterator[Path]:
         lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_alone(lock)
         except BlockingIOError as error:
             raise FarmError(
                 f"A worker called {folder.name} already runs on this machine.",

@@ -22,15 +22,19 @@ def file_lock(path: Path, how: int = fcntl.LOCK_EX, stop: StopSignal | None = No
     """Hold the lock of a file, which is made if missing and stays, or of an existing folder.
 
     Args:
+        how: with LOCK_NB only a moment is waited, as by `lock_alone`.
         stop: ends the wait when it is set; what is inside then runs without the lock, and has to look at it.
 
     Raises:
+        BlockingIOError: another process holds it, and `how` has LOCK_NB.
         OSError: it cannot be opened or locked.
     """
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
     try:
-        if stop is None:
+        if how & fcntl.LOCK_NB:
+            _lock_in_a_moment(descriptor, how)
+        elif stop is None:
             fcntl.flock(descriptor, how)
         else:
             _lock_unless_stopped(descriptor, how, stop)
@@ -48,10 +52,14 @@ def lock_alone(descriptor: int) -> None:
     Raises:
         BlockingIOError: another process holds it.
     """
+    _lock_in_a_moment(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _lock_in_a_moment(descriptor: int, how: int) -> None:
     until_s = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, how)
             return
         except BlockingIOError:
             if time.monotonic() > until_s:

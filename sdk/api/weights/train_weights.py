@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import fcntl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ from halide_autotune.sdk.select.chosen_devices import DEFAULT_TARGET
 from halide_autotune.sdk.select.device_choice import profile_of_devices
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.errors import RunFolderError, UsageError
-from halide_autotune.targets.process.file_lock import lock_alone
+from halide_autotune.targets.process.file_lock import file_lock
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.loader import load_profile
 from halide_autotune.targets.profile.profile import TargetProfile
@@ -102,15 +102,10 @@ def _begun(folder: Path, options: TrainingOptions, settings: Settings, listen: L
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        try:
-            lock_alone(descriptor)
-        except BlockingIOError as error:
-            raise RunFolderError(
-                f"Another process trains in {folder}.",
-                next_step="Wait for it, or choose another folder with --run-dir.",
-            ) from error
-        yield
-    finally:
-        os.close(descriptor)
+        with file_lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            yield
+    except BlockingIOError as error:
+        raise RunFolderError(
+            f"Another process trains in {folder}.", next_step="Wait for it, or choose another folder with --run-dir."
+        ) from error
