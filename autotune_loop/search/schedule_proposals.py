@@ -28,12 +28,12 @@ from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
-from halide_autotune.autotune_loop.history.pipeline_identity import identity_of
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
+from halide_autotune.autotune_loop.search.known.siblings import Siblings
 from halide_autotune.autotune_loop.search.lowering import RunLowerings
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
@@ -114,7 +114,6 @@ class ScheduleProposals:
     _without_search: set[int] = field(default_factory=set)
     _known: dict[int, list[Draft]] = field(default_factory=dict)
     _left: dict[int, list[Candidate]] = field(default_factory=dict)
-    _fastest: dict[int, Draft] = field(default_factory=dict)
 
     def __post_init__(self, prior: NestPrior | None) -> None:
 
@@ -122,6 +121,7 @@ class ScheduleProposals:
             self.listen(Notice(fault, warning=True))
 
         self._techniques = load_techniques(self.context.spec.options.search, tell, prior)
+        self._siblings = Siblings()
         self._pace = RunPace(self.executor, self.store, self.context)
         self._lowerings = RunLowerings(self._pace, self._json, self.listen)
 
@@ -257,7 +257,7 @@ class ScheduleProposals:
             tried.append(Tried(one.symbol, draft, one.time_ms, *lineage))
         tried.sort(key=lambda one: one.time_ms)
         if tried:
-            self._fastest[task_index] = tried[0].draft
+            self._siblings.tell(task_index, names, tried[0].draft)
         failed: Counter[str] = Counter()
         for symbol in self._failed([*candidates.values()], task_index, timed):
             point = candidates[symbol].point
@@ -269,7 +269,7 @@ class ScheduleProposals:
             cores=self.context.parallelism,
             in_use=self._in_use(names, task_index),
             known=self._known_drafts(names, task_index),
-            siblings=self._siblings(names, task_index),
+            siblings=self._siblings.of(task_index, names),
             busy=self._busy(names, timed),
             lowering=self._lowerings.of(task_index, self._samples(task_index, tried, timed)),
         )
@@ -308,18 +308,6 @@ class ScheduleProposals:
                 which = "the best schedule" if count == 1 else f"the {count} best schedules"
                 self.listen(Notice(f"This run starts from {which} of earlier ones too; --no-history starts without."))
         return self._known[task_index]
-
-    def _siblings(self, names: PipelineNames, task_index: int) -> list[Draft]:
-        """The fastest so far of each other task of this run that differs from this one in nothing but sizes."""
-        drafts = []
-        own = identity_of(names.shape).at_any_size
-        for other, fastest in self._fastest.items():
-            known = self._names[other]
-            if other != task_index and known is not None and identity_of(known.shape).at_any_size == own:
-                # What fits one size need not fit another.
-                with contextlib.suppress(GeneratorError, KeyError):
-                    drafts.append(draft_of(parse_json(self._json(fastest, other)), names))
-        return drafts
 
     def _busy(self, names: PipelineNames, timed: Sequence[TimedSchedule]) -> dict[str, float]:
         """Where the time of the fastest schedule goes that was looked into: shares of the pipeline's Funcs."""
