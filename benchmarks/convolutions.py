@@ -20,15 +20,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import sdk
-from halide_autotune.autotune_loop.network.models import read_model
+from benchmarks.networks import CONTENDERS, OTHERS, ratio
+from halide_autotune.autotune_loop.network.models import read_model, with_random_weights
 from halide_autotune.autotune_loop.network.operators import Operator
 
 _MEAN, _LEAST = 1.0, 0.6
-_TUNED, _OTHERS = "tuned", ("TensorFlow", "LiteRT")
-_CONTENDERS = ("default", _TUNED, *_OTHERS)
 _OF_ALL = "AVX512_CORE"
 
 
@@ -41,9 +39,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", type=Path, help="the folder of the run")
     arguments = parser.parse_args(words)
     os.environ.update(ONEDNN_MAX_CPU_ISA=arguments.isa, TF_CPP_MIN_LOG_LEVEL="3")
-    counted = _OTHERS if arguments.isa == _OF_ALL else _OTHERS[:1]
+    counted = OTHERS if arguments.isa == _OF_ALL else OTHERS[:1]
     found: dict[str, sdk.BenchedNetwork] = {}
-    print(f"{'ms':8}" + "".join(f"{name:>12}" for name in (*_CONTENDERS, *(f"/ {name}" for name in _OTHERS))))
+    print(f"{'ms':8}" + "".join(f"{name:>12}" for name in (*CONTENDERS, *(f"/ {name}" for name in OTHERS))))
     with tempfile.TemporaryDirectory(prefix="convolutions-") as folder:
         run = arguments.run or Path(folder) / "run"
         operators = read_model("resnet18-convolutions").operators
@@ -54,11 +52,11 @@ def main(words: Sequence[str] | None = None) -> int:
         for operator in operators:
             name = operator.places[0]
             found[name] = sdk.bench_network(_saved([operator], Path(folder) / f"{name}.keras"), run=run)
-            times = [found[name].times_ms.get(each, math.nan) for each in _CONTENDERS]
-            ratios = [ratio(found[name], each) for each in _OTHERS]
+            times = [found[name].times_ms.get(each, math.nan) for each in CONTENDERS]
+            ratios = [ratio(found[name], each) for each in OTHERS]
             print(f"{name:8}" + "".join(f"{one:12.3f}" for one in times + ratios), flush=True)
     reached = not any(each.wrong for each in found.values())
-    for other in _OTHERS:
+    for other in OTHERS:
         ratios = [ratio(each, other) for each in found.values()]
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
         print(f"times as fast as {other}: {mean:.2f} in geometric mean, {min(ratios):.2f} to {max(ratios):.2f}")
@@ -66,17 +64,11 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0 if reached else 1
 
 
-def ratio(found: sdk.BenchedNetwork, other: str) -> float:
-    """Another one's time over the tuned one."""
-    return found.times_ms.get(other, math.nan) / found.times_ms.get(_TUNED, math.nan)
-
-
 def _saved(operators: Sequence[Operator], path: Path) -> str:
     """A Keras model of convolutions side by side, each with its own input."""
     import keras
-    import numpy
 
-    inputs, outputs, source = [], [], numpy.random.default_rng(1)
+    inputs, outputs = [], []
     for operator in operators:
         settings, shape = operator.settings, operator.inputs[0].shape
         layer = keras.layers.Conv2D(
@@ -88,13 +80,8 @@ def _saved(operators: Sequence[Operator], path: Path) -> str:
         )
         inputs.append(keras.Input(shape))
         outputs.append(layer(inputs[-1]))
-        layer.set_weights([_drawn(each, source) for each in layer.get_weights()])
-    keras.Model(inputs, outputs).save(path)
+    with_random_weights(keras.Model(inputs, outputs)).save(path)
     return str(path)
-
-
-def _drawn(weights: Any, source: Any) -> Any:
-    return source.normal(size=weights.shape).astype(weights.dtype)
 
 
 if __name__ == "__main__":

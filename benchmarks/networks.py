@@ -56,7 +56,7 @@ def heading() -> str:
 def row(name: str, found: sdk.BenchedNetwork) -> str:
     """A network's times in milliseconds, the others' over the tuned one, and what is wrong."""
     times = [_time_text(found, each) for each in CONTENDERS]
-    ratios = [f"{_ratio(found, each):.2f}" for each in OTHERS]
+    ratios = [f"{ratio(found, each):.2f}" for each in OTHERS]
     wrong = dict.fromkeys(check.name for _, check in found.wrong)
     return _line([name, *times, *ratios, ", ".join(wrong) or "none"])
 
@@ -65,7 +65,7 @@ def reaches_goal(found: sdk.BenchedNetwork) -> bool:
     """Whether a network is right, and at least as fast as its peer; one that could not be timed misses the goal."""
     # LiteRT counts where TensorFlow is no contender, not where it has failed.
     peer = next((name for name in OTHERS if name in found.times_ms or name in found.not_timed), OTHERS[0])
-    return not found.wrong and _ratio(found, peer) >= 1.0
+    return not found.wrong and ratio(found, peer) >= 1.0
 
 
 def _benched(model: str, options: sdk.RunOptions, runs: Path, folder: Path) -> sdk.BenchedNetwork:
@@ -86,7 +86,8 @@ def _model(model: str, folder: Path) -> str:
     return str(path)
 
 
-def _ratio(found: sdk.BenchedNetwork, name: str) -> float:
+def ratio(found: sdk.BenchedNetwork, name: str) -> float:
+    """Another one's time over the tuned one."""
     return found.times_ms.get(name, math.nan) / found.times_ms.get(TUNED, math.nan)
 
 
