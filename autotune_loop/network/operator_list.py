@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from halide_autotune.autotune_loop.network.operators import Activation, Network, Operator, OperatorKind, Shape, Tensor
 from halide_autotune.targets.errors import NetworkError
@@ -19,33 +19,29 @@ _WINDOW = row_of(_SIZE, _SIZE)
 _ACTIVATION = one_of(each.value for each in Activation if each not in (Activation.LEAKY_RELU, Activation.ELU))
 
 
-@dataclass(frozen=True)
-class _Convolution:
+@dataclass(frozen=True, kw_only=True)
+class _Window:
     """Attributes: `padding` is put around the picture on each side; None keeps the size of one with stride 1."""
 
     input: Annotated[Shape, _PICTURE, Example("input = [56, 56, 64]")]
+    kernel: Annotated[Shape, _WINDOW] = (3, 3)
+    stride: Annotated[int, _SIZE] = 1
+    dilation: Annotated[int, _SIZE] = 1
+    padding: Annotated[int | None, whole_number(0, 2**10)] = None
+    has_bias: bool = True
+    activation: Annotated[str, _ACTIVATION] = Activation.NONE.value
+    name: Annotated[str | None, one_line] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Convolution(_Window):
     channels_out: Annotated[int, _SIZE]
-    kernel: Annotated[Shape, _WINDOW] = (3, 3)
-    stride: Annotated[int, _SIZE] = 1
-    dilation: Annotated[int, _SIZE] = 1
-    padding: Annotated[int | None, whole_number(0, 2**10)] = None
     groups: Annotated[int, _SIZE] = 1
-    has_bias: bool = True
-    activation: Annotated[str, _ACTIVATION] = Activation.NONE.value
-    name: Annotated[str | None, one_line] = None
 
 
-@dataclass(frozen=True)
-class _Depthwise:
-    input: Annotated[Shape, _PICTURE, Example("input = [56, 56, 64]")]
+@dataclass(frozen=True, kw_only=True)
+class _Depthwise(_Window):
     multiplier: Annotated[int, _SIZE] = 1
-    kernel: Annotated[Shape, _WINDOW] = (3, 3)
-    stride: Annotated[int, _SIZE] = 1
-    dilation: Annotated[int, _SIZE] = 1
-    padding: Annotated[int | None, whole_number(0, 2**10)] = None
-    has_bias: bool = True
-    activation: Annotated[str, _ACTIVATION] = Activation.NONE.value
-    name: Annotated[str | None, one_line] = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +130,7 @@ def _product(entry: _Product, place: str) -> Operator:
 
 
 def _operator(
-    kind: OperatorKind, entry: Any, place: str, source: Shape, made: Shape, settings: Mapping[str, int]
+    kind: OperatorKind, entry: _Window | _Product, place: str, source: Shape, made: Shape, settings: Mapping[str, int]
 ) -> Operator:
     ends = Tensor(f"{place} in", source), Tensor(f"{place} out", made)
     return Operator(kind, (place,), ends[:1], ends[1], settings, Activation(entry.activation))

@@ -22,9 +22,9 @@ from windows import (
     fix_output,
     has_own_vectors,
     in_vectors,
-    is_worth_tasks,
     rows_of_strip,
     schedule_plainly,
+    share,
     take_blocks,
     take_rows,
     take_strips,
@@ -326,8 +326,7 @@ def _schedule_strips(g: hl.Generator, total: hl.Func, padded: hl.Func, reach: tu
     rows = rows_of_strip(height, 4 * channels * width * int(g.stride_rows))
     outer, strip = take_strips(g.output, vectors * lanes, lanes, (_COLUMNS, width), rows, hl.TailStrategy.Auto)
     window = int(g.kernel_rows) * int(g.kernel_columns)
-    if is_worth_tasks(math.prod(shape) * window):
-        g.output.parallel(strip)
+    share(g.output, strip, math.prod(shape) * window)
     total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c).unroll(x)
     sums = total.update().reorder(c, x, *reach, y).vectorize(c, lanes).unroll(c).unroll(x)
     if window <= _UNROLLED:
@@ -352,8 +351,7 @@ def _schedule_sums(
     several = block * next((many for many in (5, 4, 3, 2) if channels % (many * block) == 0), 1)
     lanes, outer, inner = min(block, g.natural_vector_size(hl.Float(32))), hl.Var("outer"), hl.Var("inner")
     g.output.split(c, outer, inner, several).vectorize(inner, lanes)
-    if is_worth_tasks(count):
-        g.output.parallel(outer)
+    share(g.output, outer, count)
     total.compute_at(g.output, outer).vectorize(c, lanes).unroll(c)
     total.update().reorder(c, *reach).vectorize(c, lanes).unroll(c)
 
@@ -371,8 +369,7 @@ def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: tuple[hl.RVar, ...]
     vectors = tuple(count for count in counts if count <= _VECTORS and shape[0] % (count * lanes) == 0)
     block = block_in_registers(g.target(), vectors, shape[1:], 4 * int(g.channels_in) * int(g.stride_columns))
     tasks = take_blocks(g.output, block.vectors * lanes, lanes, block, shape[0], hl.TailStrategy.Auto)
-    if is_worth_tasks(math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns) * int(g.channels_in)):
-        g.output.parallel(tasks)
+    share(g.output, tasks, math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns) * int(g.channels_in))
     total.compute_at(g.output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
     total.update().reorder(c, x, y, *reach).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
 

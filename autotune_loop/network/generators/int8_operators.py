@@ -33,9 +33,9 @@ from windows import (
     fix_output,
     has_own_vectors,
     in_vectors,
-    is_worth_tasks,
     rows_of_strip,
     schedule_plainly,
+    share,
     take_blocks,
     take_rows,
     take_strips,
@@ -293,8 +293,7 @@ def _schedule_sums(g: hl.Generator, total: hl.Func, operand: hl.Func, reach: hl.
     if len(shape) == 1:
         in_vectors(operand, taken, WIDTHS_OF_BYTES)
         vectors = _take_vectors(output, total, lanes)
-        if is_worth_tasks(shape[0] * _up(taken, int(g.depth))):
-            output.parallel(vectors)
+        share(output, vectors, shape[0] * _up(taken, int(g.depth)))
         sums.atomic().vectorize(reach.x).vectorize(c)
         return
     take_rows(g, operand, taken, WIDTHS_OF_BYTES, int(g.rows) * int(g.columns) * taken)
@@ -304,8 +303,8 @@ def _schedule_sums(g: hl.Generator, total: hl.Func, operand: hl.Func, reach: hl.
     pixel_bytes = int(g.channels_in) * int(g.stride_columns) * operand.type().bytes()
     block = block_in_registers(g.target(), tuple(each * count for count in counts), shape[1:], pixel_bytes)
     tasks = take_blocks(output, block.vectors // each * lanes, lanes, block, shape[0], hl.TailStrategy.GuardWithIf)
-    if is_worth_tasks(math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns) * _up(taken, int(g.depth))):
-        output.parallel(tasks)
+    window = int(g.kernel_rows) * int(g.kernel_columns)
+    share(output, tasks, math.prod(shape) * window * _up(taken, int(g.depth)))
     total.compute_at(output, x).vectorize(c, lanes).unroll(c).unroll(x).unroll(y)
     sums.reorder(reach.x, c, x, y, reach.y, reach.z, reach.w).unroll(x).unroll(y)
     sums.atomic().vectorize(reach.x).vectorize(c, lanes).unroll(c)
@@ -319,8 +318,7 @@ def _schedule_strips(g: hl.Generator, total: hl.Func, padded: hl.Func, reach: hl
     channels, width, height = shape
     lanes, rows = min(_LANES, channels), rows_of_strip(height, channels * width * int(g.stride_rows))
     outer, strip = take_strips(g.output, lanes, lanes, (_PIXELS, width), rows, hl.TailStrategy.GuardWithIf)
-    if is_worth_tasks(math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns)):
-        g.output.parallel(strip)
+    share(g.output, strip, math.prod(shape) * int(g.kernel_rows) * int(g.kernel_columns))
     total.compute_at(g.output, outer).vectorize(c).unroll(x)
     total.update().reorder(c, x, reach.x, reach.y, y).vectorize(c).unroll(x)
     if padded is not g.input:

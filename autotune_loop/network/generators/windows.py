@@ -124,13 +124,14 @@ def take_rows(g: hl.Generator, func: hl.Func, channels: int, widths: tuple[int, 
     """Make vectors of channels, unless an autoscheduler has the word; cores take rows where there are many numbers."""
     if has_own_vectors(g):
         in_vectors(func, channels, widths)
-    if is_worth_tasks(count) and not g.using_autoscheduler():
-        func.parallel(func.args()[-1])
+    if not g.using_autoscheduler():
+        share(func, func.args()[-1], count)
 
 
-def is_worth_tasks(count: int) -> bool:
-    """Whether so many products or numbers are worth dividing between cores."""
-    return count >= _WORTH_TASKS
+def share(func: hl.Func, loop: hl.Var, count: int) -> None:
+    """Let cores share a loop, if so many products or numbers are worth it."""
+    if count >= _WORTH_TASKS:
+        func.parallel(loop)
 
 
 def take_blocks(output: hl.Func, size: int, lanes: int, block: Block, channels: int, tail: hl.TailStrategy) -> hl.Var:
