@@ -38,7 +38,7 @@ def read_model(text: str) -> Network:
     """
     if text.endswith(".tflite"):
         return read_tflite(Path(text))
-    if _is_list(text):
+    if is_list(text):
         return read_operator_list(LISTS.get(text, Path(text)))
     return read_keras(_model(text))
 
@@ -69,7 +69,7 @@ def load_model(text: str) -> Any:
     Raises:
         NetworkError: there is no such model, it cannot be read, or it is a list of operators without weights.
     """
-    if _is_list(text):
+    if is_list(text):
         raise NetworkError(
             f"{text} is a list of operators, not a model: there is nothing that it computes as a whole.",
             next_step="Give a .keras or .tflite file, or an application of Keras such as MobileNetV2.",
@@ -97,7 +97,8 @@ def with_random_weights(model: Any) -> Any:
     return model
 
 
-def _is_list(text: str) -> bool:
+def is_list(text: str) -> bool:
+    """Whether a model is but a list of operators, which cannot be built as a whole."""
     return text in LISTS or text.endswith(".toml")
 
 

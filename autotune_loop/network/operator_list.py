@@ -76,17 +76,17 @@ def read_operator_list(path: Path) -> Network:
     except FileNotFoundError as error:
         raise NetworkError(f"There is no list of operators {path}.", next_step="Check the path.") from error
     operators: list[Operator] = []
-    tables: Mapping[OperatorKind, Sequence[_Convolution | _Depthwise | _Product]] = {
-        OperatorKind.CONVOLUTION: listed.convolution,
-        OperatorKind.DEPTHWISE_CONVOLUTION: listed.depthwise_convolution,
-        OperatorKind.DENSE: listed.product,
+    tables: Mapping[str, Sequence[_Convolution | _Depthwise | _Product]] = {
+        OperatorKind.CONVOLUTION.value: listed.convolution,
+        OperatorKind.DEPTHWISE_CONVOLUTION.value: listed.depthwise_convolution,
+        "product": listed.product,
     }
-    for kind, entries in tables.items():
+    for table, entries in tables.items():
         for number, each in enumerate(entries, 1):
-            place = each.name or f"{kind.value}_{number}"
+            place = each.name or f"{table}_{number}"
             if any(place in other.places for other in operators):
                 raise source.refuse(f"two operators have the name {place!r}.")
-            made = _product(each, place) if isinstance(each, _Product) else _window(kind, each, place, source)
+            made = _product(each, place) if isinstance(each, _Product) else _window(each, place, source)
             operators.append(made)
     if not operators:
         raise source.refuse(f"there are no operators; expected tables such as [[{OperatorKind.CONVOLUTION.value}]].")
@@ -94,7 +94,7 @@ def read_operator_list(path: Path) -> Network:
     return Network(path.stem, tuple(inputs), tuple(outputs), tuple(operators))
 
 
-def _window(kind: OperatorKind, entry: _Convolution | _Depthwise, place: str, source: Source) -> Operator:
+def _window(entry: _Convolution | _Depthwise, place: str, source: Source) -> Operator:
     rows_columns, channels = entry.input[:2], entry.input[2]
     settings: dict[str, int] = {"has_bias": int(entry.has_bias)}
     size = []
@@ -111,9 +111,11 @@ def _window(kind: OperatorKind, entry: _Convolution | _Depthwise, place: str, so
     if isinstance(entry, _Convolution):
         if channels % entry.groups or entry.channels_out % entry.groups:
             raise source.refuse(f"the channels of {place} cannot be divided into {entry.groups} groups.")
-        settings["groups"], made = entry.groups, entry.channels_out
+        kind, made = OperatorKind.CONVOLUTION, entry.channels_out
+        settings["groups"] = entry.groups
     else:
-        settings["multiplier"], made = entry.multiplier, channels * entry.multiplier
+        kind, made = OperatorKind.DEPTHWISE_CONVOLUTION, channels * entry.multiplier
+        settings["multiplier"] = entry.multiplier
     return _operator(kind, entry, place, entry.input, (*size, made), settings)
 
 

@@ -90,6 +90,12 @@ class TunedSchedule:
         return None if self.default is None else self.default.median_ms
 
     @property
+    def untuned_ms(self) -> float | None:
+        """The median time without tuning: of the generator's own schedule if it has one, else of the default."""
+        own = self.published.own
+        return self.default_ms if own is None else own.median_ms
+
+    @property
     def tuned_ms(self) -> float | None:
         """The winner's median time."""
         return None if self.tuned is None else self.tuned.median_ms

@@ -41,7 +41,7 @@ def test_the_operators_of_a_model_are_tuned_in_one_run(keras: Any, settings: Set
     assert dict(by_kind["convolution"].task.settings)["block"] in (8, 16)
     assert by_kind["convolution"].task.count == 2 and len(by_kind["convolution"].task.input_shapes) == 2
     assert all(each.tuned_ms for each in found.operators) and not found.rest
-    assert found.tuned_ms is not None and found.default_ms is not None
+    assert found.tuned_ms is not None and found.untuned_ms is not None
     convolution = by_kind["convolution"].tuned_ms
     assert convolution is not None and found.tuned_ms > 2 * convolution
     timed = rows(found.result.run_folder, "SELECT count(DISTINCT task) FROM candidates")

@@ -59,6 +59,6 @@ def fastest_blocks(
     tasks = [task for each in generators for task in each.tasks]
     for task, tuned in zip(tasks, found.tuned, strict=True):
         key, block = usual_of[task.key]
-        if tuned.default_ms is not None:
-            fastest[key] = min(fastest.get(key, (tuned.default_ms, block)), (tuned.default_ms, block))
+        if tuned.untuned_ms is not None:
+            fastest[key] = min(fastest.get(key, (tuned.untuned_ms, block)), (tuned.untuned_ms, block))
     return {key: block for key, (_, block) in fastest.items()}

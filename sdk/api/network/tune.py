@@ -92,9 +92,9 @@ class TunedOperator:
     found: TunedSchedule
 
     @property
-    def default_ms(self) -> float | None:
-        """Of one call with the default schedule; None if that could not be timed."""
-        return self.found.default_ms
+    def untuned_ms(self) -> float | None:
+        """Of one call with the schedule of a build without a run; None if that could not be timed."""
+        return self.found.untuned_ms
 
     @property
     def tuned_ms(self) -> float | None:
@@ -118,9 +118,9 @@ class TunedNetwork:
     result: TuneResult
 
     @property
-    def default_ms(self) -> float | None:
-        """Of all calls of what was tuned, with the default schedules; None if one of them has no time."""
-        return _total([(each.task.count, each.default_ms) for each in self.operators])
+    def untuned_ms(self) -> float | None:
+        """Of all calls of what was tuned, with the schedules of a build without a run; None if one has no time."""
+        return _total([(each.task.count, each.untuned_ms) for each in self.operators])
 
     @property
     def tuned_ms(self) -> float | None:
@@ -133,9 +133,12 @@ class TunedNetwork:
             "model": self.network.name,
             "run_folder": str(self.result.run_folder),
             "outcome": self.result.outcome.value,
-            "default_ms": self.default_ms,
+            "untuned_ms": self.untuned_ms,
             "tuned_ms": self.tuned_ms,
-            "operators": [{**each.task.to_dict(), **each.found.to_dict()} for each in self.operators],
+            "operators": [
+                {**each.task.to_dict(), "untuned_ms": each.untuned_ms, **each.found.to_dict()}
+                for each in self.operators
+            ],
             "not_tuned": [task.to_dict() for task in self.rest],
         }
 

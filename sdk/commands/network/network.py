@@ -126,7 +126,7 @@ def tune(
     if as_json:
         print_json(result.to_dict())
     else:
-        _print_tuned(result)
+        _print_tuned(network, result)
     if result.result.outcome is Outcome.INTERRUPTED:
         raise typer.Exit(_INTERRUPTED)
 
@@ -144,19 +144,22 @@ def _teller(progress: Callable[[str], None]) -> Callable[[Event], None]:
     return listen
 
 
-def _print_tuned(result: TunedNetwork) -> None:
-    numbers = ("times", "default", "tuned", "times as fast")
+def _print_tuned(model: str, result: TunedNetwork) -> None:
+    from halide_autotune.autotune_loop.network.models import is_list
+
+    numbers = ("times", "untuned", "tuned", "times as fast")
     table = plain_table("operator", *numbers, numbers=numbers)
     for each in result.operators:
         faster = "" if each.found.speed_up is None else f"{each.found.speed_up:.2f}"
-        times = ["–" if ms is None else time_text(ms) for ms in (each.default_ms, each.tuned_ms)]
+        times = ["–" if ms is None else time_text(ms) for ms in (each.untuned_ms, each.tuned_ms)]
         table.add_row(each.task.title, str(each.task.count), *times, faster)
     console = make_console()
     console.print(table)
-    if result.default_ms is not None and result.tuned_ms is not None:
-        whole = f"{time_text(result.default_ms)} with default schedules, {time_text(result.tuned_ms)} tuned"
+    if result.untuned_ms is not None and result.tuned_ms is not None:
+        whole = f"{time_text(result.untuned_ms)} untuned, {time_text(result.tuned_ms)} tuned"
         console.print(f"{result.network.name}: {whole}, for all calls of these operators.")
     if result.rest:
         count = sum(task.count for task in result.rest)
         console.print(f"{count_text(count, 'operator')} that only move numbers are not tuned.", style="dim")
-    console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, sdk network build uses it.")
+    use = "sdk ship gives its headers" if is_list(model) else "sdk network build uses it"
+    console.print(f"The run is {shown_path(result.result.run_folder)}: sdk report shows it, {use}.")
