@@ -31,6 +31,7 @@ from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
@@ -41,7 +42,6 @@ from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, 
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.autotune_loop.training.lowered_samples import opened_task
 from halide_autotune.targets.generator.run import GeneratorFailure
-from halide_autotune.targets.lowering.loop_nest import LoopNest
 from halide_autotune.targets.pipeline.shape import describe_pipeline
 from halide_autotune.targets.schedule.header import read_schedule
 
@@ -55,8 +55,12 @@ class Known:
 
     measured: Measured
     features: Features
-    nest: NestFeatures
-    tree: LoopNest
+    lowered: LoweredSchedule
+
+    @property
+    def nest(self) -> NestFeatures:
+        """The features of its loop nest."""
+        return self.lowered.features
 
     @property
     def is_child(self) -> bool:
@@ -138,10 +142,10 @@ def known_schedules(folder: Path, bench: Bench) -> list[Known]:
     names, header = _names(tasks[0], bench), f"{sample_file_name(tasks)}.schedule.h"
     recorded = recorded_nests(folder, bench)
     known = []
-    for measured, nest, tree in zip(recorded[0].samples, recorded[0].nests, recorded[0].trees, strict=True):
+    for measured, lowered in zip(recorded[0].samples, recorded[0].lowered, strict=True):
         features = _features(folder / "samples" / measured.candidate.sample / header, names)
         if features is not None:
-            known.append(Known(measured, features, nest, tree))
+            known.append(Known(measured, features, lowered))
     return known
 
 

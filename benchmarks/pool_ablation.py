@@ -28,17 +28,21 @@ import numpy.typing as npt
 
 from benchmarks.foreseen_schedules import known_schedules
 from benchmarks.simulated_clock_ranking import Bench, open_bench
-from benchmarks.tree_gru import NestPaths, TreeGru
+from halide_autotune.autotune_loop.cost_model.tree_gru.training import train_tree_gru
 from halide_autotune.autotune_loop.gaussian_process import Array
-from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.nest_model import NestModel
-from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, trees_of_times
+from halide_autotune.autotune_loop.search.models.model import (
+    LOWERED,
+    TREE_GRU,
+    TREE_GRU_OF_TIMES,
+    TREES,
+    TREES_OF_TIMES,
+)
+from halide_autotune.autotune_loop.search.models.nest_models import nest_model
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, fit_prior, read_prior
 from halide_autotune.autotune_loop.search.models.schedule_model import Features, ScheduleModel
 from halide_autotune.autotune_loop.specification.options import Acquisition
-from halide_autotune.targets.lowering.loop_nest import LoopNest
 
 _FIRST = _BATCH = 16
 _NEAR = 1.05
@@ -55,18 +59,13 @@ class Pool:
 
     name: str
     times_ms: Array
-    nests: list[NestFeatures]
-    trees: list[LoopNest]
+    lowered: list[LoweredSchedule]
     features: list[Features]
-
-    @cached_property
-    def paths(self) -> NestPaths:
-        return NestPaths(self.trees)
 
     @cached_property
     def neighbours(self) -> npt.NDArray[np.int64]:
         """Of each schedule the places of those whose loop nests differ least."""
-        rows = np.array(self.nests)
+        rows = np.array([each.features for each in self.lowered])
         spread = rows.std(axis=0)
         rows = (rows - rows.mean(axis=0))[:, spread > 1e-9] / spread[spread > 1e-9]
         squares = (rows**2).sum(axis=1)
@@ -154,21 +153,11 @@ def _of_schedules(trial: Trial, places: Sequence[int]) -> Expectation:
     return known.expectation([trial.pool.features[place] for place in places])
 
 
-def _of_nests(make: MakeNestModel, prior: Callable[[Trial], NestPrior | None] = lambda trial: None) -> Expect:
+def _of_nests(name: str, prior: Callable[[Trial], NestPrior | None] = lambda trial: None) -> Expect:
     def expect(trial: Trial, places: Sequence[int]) -> Expectation:
-        timed = [trial.pool.nests[place] for place in trial.chosen]
-        model = make(timed, trial.times_ms, prior(trial))
-        return model.expectation([trial.pool.nests[place] for place in places])
-
-    return expect
-
-
-def _gru(*, uses_ranks: bool) -> Expect:
-    def expect(trial: Trial, places: Sequence[int]) -> Expectation:
-        model = TreeGru(trial.pool.paths, uses_ranks=uses_ranks, seed=trial.seed)
-        model.fit(trial.chosen, trial.times_ms)
-        means, deviations = model.predict(places)
-        return Expectation(means, np.diag(deviations**2), 0.0, float(model.predict(trial.chosen)[0].min()))
+        timed = [trial.pool.lowered[place] for place in trial.chosen]
+        model = nest_model(name, train_tree_gru)(timed, trial.times_ms, prior(trial))
+        return model.expectation([trial.pool.lowered[place] for place in places])
 
     return expect
 
@@ -207,10 +196,10 @@ def _shipped_prior() -> NestPrior | None:
     return read_prior()
 
 
+_OF_NESTS = {"nests": LOWERED, "trees": TREES, "tree GRU": TREE_GRU}
 _MODELS: Mapping[str, Expect] = {
     "schedules": _of_schedules,
-    "nests": _of_nests(NestModel),
-    "trees": _of_nests(BoostedTrees),
+    **{title: _of_nests(name) for title, name in _OF_NESTS.items()},
 }
 WAYS: Mapping[str, Way] = {
     "random": _random,
@@ -220,15 +209,14 @@ WAYS: Mapping[str, Way] = {
     **{f"{name}, bound alone": _by(expect, "bound", varied=False) for name, expect in _MODELS.items()},
     **{f"{name}, bound": _by(expect, "bound") for name, expect in _MODELS.items()},
     **{f"{name}, improvement": _by(expect, "improvement") for name, expect in _MODELS.items()},
-    "trees of times, bound": _by(_of_nests(trees_of_times), "bound"),
+    "trees of times, bound": _by(_of_nests(TREES_OF_TIMES), "bound"),
+    "tree GRU of times, bound": _by(_of_nests(TREE_GRU_OF_TIMES), "bound"),
     **{
-        f"{name}, {acquisition}, {taught}": _by(_of_nests(make, prior), acquisition)
+        f"{title}, {acquisition}, {taught}": _by(_of_nests(name, prior), acquisition)
         for taught, prior in (("random programs", _shipped), ("other pools", lambda trial: trial.others))
-        for name, make in (("nests", NestModel), ("trees", BoostedTrees))
+        for title, name in _OF_NESTS.items()
         for acquisition in get_args(Acquisition)
     },
-    "tree GRU, bound": _by(_gru(uses_ranks=True), "bound"),
-    "tree GRU of times, bound": _by(_gru(uses_ranks=False), "bound"),
 }
 
 
@@ -267,8 +255,7 @@ def _pool(name: str, runs: str, bench: Bench) -> Pool:
     return Pool(
         name,
         np.array([one.measured.median_ms for one in known]),
-        [one.nest for one in known],
-        [one.tree for one in known],
+        [one.lowered for one in known],
         [one.features for one in known],
     )
 
@@ -277,7 +264,8 @@ def _taught(pools: Sequence[Pool]) -> NestPrior | None:
     taught = []
     for pool in pools:
         places = np.random.default_rng(0).permutation(len(pool.times_ms))[:_MOST_TAUGHT]
-        taught.append(([pool.nests[place] for place in places], [float(pool.times_ms[place]) for place in places]))
+        features = [pool.lowered[place].features for place in places]
+        taught.append((features, [float(pool.times_ms[place]) for place in places]))
     return fit_prior(taught) if taught else None
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from benchmarks.simulated_clock_ranking import Bench
 from halide_autotune.autotune_loop.candidate import Measured
-from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
+from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule, lowered_schedule
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.specification.tuning_task import sample_file_name
 from halide_autotune.autotune_loop.training.lowered_samples import lower_samples, schedule_json
-from halide_autotune.targets.lowering.loop_nest import LoopNest
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,18 @@ class RecordedNests:
 
     Attributes:
         samples: with a loop nest, in the order of timing.
-        trees, nests, times_ms: of each the loop nest, its features, and its time.
+        lowered, times_ms: of each what it is lowered to, and its time.
     """
 
     name: str
     samples: tuple[Measured, ...]
-    trees: tuple[LoopNest, ...]
-    nests: tuple[NestFeatures, ...]
+    lowered: tuple[LoweredSchedule, ...]
     times_ms: tuple[float, ...]
+
+    @property
+    def nests(self) -> tuple[NestFeatures, ...]:
+        """The features of their loop nests."""
+        return tuple(each.features for each in self.lowered)
 
 
 def recorded_nests(folder: Path, bench: Bench) -> list[RecordedNests]:
@@ -40,12 +44,11 @@ def recorded_nests(folder: Path, bench: Bench) -> list[RecordedNests]:
         samples = [one for one in run.samples if one.candidate.task_index == index]
         known = [(one, nest) for one in samples if (nest := kept.get(folder / "samples" / one.candidate.sample))]
         if known:
-            features = tuple(features_of_nest(nest, cores) for _, nest in known)
+            lowered = tuple(lowered_schedule(nest, cores) for _, nest in known)
             times_ms = tuple(one.median_ms for one, _ in known)
             parameters = ",".join(f"{key}={value}" for key, value in task.parameters.items())
             title = " ".join(filter(None, (task.generator_name, parameters)))
-            trees = tuple(nest for _, nest in known)
-            found.append(RecordedNests(title, tuple(one for one, _ in known), trees, features, times_ms))
+            found.append(RecordedNests(title, tuple(one for one, _ in known), lowered, times_ms))
     return found
 
 

@@ -12,6 +12,8 @@ from halide_autotune.autotune_loop.candidate import TrainingSample
 from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from halide_autotune.autotune_loop.cost_model.process.model_process import ModelProcess
 from halide_autotune.autotune_loop.cost_model.training_report import report_fields
+from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem
+from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights
 from halide_autotune.autotune_loop.events import Listener, Notice, Trained
 from halide_autotune.autotune_loop.specification.run_spec import RunSpec
 from halide_autotune.autotune_loop.store.run_store import RunStore
@@ -130,6 +132,15 @@ class Learner:
                 accuracy_after=after,
             )
         )
+
+    def train_tree_gru(self, problem: TreeGruProblem) -> TreeGruWeights:
+        """Train networks that walk loops, of which the caller keeps what they have learnt.
+
+        Raises:
+            ModelProcessError: the process has ended, or takes too long.
+        """
+        with self._turn():
+            return self._process.train_tree_gru(problem)
 
     def _check_transfer(self) -> None:
         """Before the first training, continue from Halide's own weights if they order the samples better."""

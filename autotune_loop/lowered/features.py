@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from halide_autotune.autotune_loop.lowered.traffic import TouchingLoop, extent_of, touching
 from halide_autotune.targets.lowering.loop_nest import Access, Allocation, Computation, LoopNest
 
-_OPERATIONS = (
+OPERATIONS = (
     *(f"{type_}_{kind}" for type_ in ("int", "float") for kind in ("add", "multiply", "divide", "compare", "select")),
     *(f"{type_}_{kind}" for type_ in ("int", "float") for kind in ("cast", "shuffle", "intrinsic", "call", "reduce")),
     *("address", "broadcast"),
 )
-_ACCESSES = tuple(f"{kind} {what}" for what in ("loads", "stores") for kind in ("dense", "single", "strided", "gather"))
+ACCESSES = tuple(f"{kind} {what}" for what in ("loads", "stores") for kind in ("dense", "single", "strided", "gather"))
 # From a part of an L1 cache to a large L3 cache.
 _CACHES_BYTES = tuple(2**power for power in (12, 14, 15, 16, 18, 20, 21, 22, 24, 26))
 # A stride that is served by as many loads of whole vectors.
@@ -28,8 +28,8 @@ _SMALL_STRIDE = 4
 _L1, _L1_BYTES_PER_OPERATION, _L2, _L2_BYTES_PER_OPERATION = 2**15, 16, 2**20, 4
 # What each number is: the logarithm to base 2 of one more than that, since what doubles is one step.
 NEST_FEATURE_NAMES = (
-    *_OPERATIONS,
-    *_ACCESSES,
+    *OPERATIONS,
+    *ACCESSES,
     *("predicated accesses", "operations", "operations outside tasks", "operations in tasks"),
     *("operations on the critical path", "parallel loops run", "tasks", "fewest operations of a task", "idle share"),
     *("iterations", "loops run", "branches", "operations of an innermost iteration"),
@@ -133,9 +133,9 @@ def _add_computation(computation: Computation, times: float, sums: _Sums) -> flo
     for kind, count in computation.operations.items():
         sums.add(kind, times * count)
     for access in computation.accesses:
-        instructions = access.count * _instructions(access, sums.vector_bytes)
+        instructions = access.count * access_instructions(access, sums.vector_bytes)
         operations += instructions
-        sums.add(_kind(access), times * instructions)
+        sums.add(access_kind(access), times * instructions)
         sums.add("predicated accesses", times * instructions * access.is_predicated)
     sums.raise_to("largest body in the code", operations)
     return operations
@@ -149,7 +149,8 @@ def _add_allocation(allocation: Allocation, times: float, sums: _Sums) -> None:
         sums.raise_to("largest stack bytes", allocation.bytes or 0.0)
 
 
-def _kind(access: Access) -> str:
+def access_kind(access: Access) -> str:
+    """Which of `ACCESSES` it is."""
     what = "stores" if access.is_store else "loads"
     if access.lane_stride is None:
         return f"gather {what}"
@@ -158,8 +159,8 @@ def _kind(access: Access) -> str:
     return f"dense {what}" if abs(access.lane_stride) == 1 else f"strided {what}"
 
 
-def _instructions(access: Access, vector_bytes: int) -> float:
-    """How many accesses of a vector's width, or of one element, it takes."""
+def access_instructions(access: Access, vector_bytes: int) -> float:
+    """How many accesses of a vector's width, or of one element, an access takes."""
     if access.lane_stride is None or abs(access.lane_stride) > _SMALL_STRIDE:
         return float(access.lanes)
     if access.lane_stride == 0 or access.lanes == 1:

@@ -79,7 +79,9 @@ class Rounds:
         histories = histories_of(self.prepared.history, self.prepared.farm)
         known = KnownSchedules(self.store, histories, self.listen)
         prior = prior_of_run(self.store, self.prepared.nest_prior, histories, self.listen)
-        self._proposals = ScheduleProposals(self.executor, self.store, self.context, self.listen, known.of, prior)
+        self._proposals = ScheduleProposals(
+            self.executor, self.store, self.context, self.listen, known.of, prior, self.learner.train_tree_gru
+        )
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
         shared = (self.executor, self.store, self.context)
         self._busy_funcs = BusyFuncs(*shared, self._proposals, self._builder_stop.is_set)

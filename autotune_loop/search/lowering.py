@@ -12,8 +12,8 @@ from pathlib import Path
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
-from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
-from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
+from halide_autotune.autotune_loop.lowered.lowered_file import read_lowered
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule, lowered_schedule
 from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
@@ -43,8 +43,9 @@ class TaskLowering:
     task_index: int
     text_of: Callable[[Draft], str]
     listen: Listener
-    _features: dict[str, NestFeatures | None] = field(default_factory=dict)
-    _nests: dict[str, bytes] = field(default_factory=dict)
+    _known: dict[str, LoweredSchedule | None] = field(default_factory=dict)
+    # Which of them no file has yet, and the files.
+    _new: set[str] = field(default_factory=set)
     _files: dict[str, Path] = field(default_factory=dict)
     _runs: itertools.count[int] = field(default_factory=itertools.count)
     _is_off: bool = False
@@ -65,29 +66,27 @@ class TaskLowering:
             RunFolderError: the file cannot be written.
         """
         self._files[sha256] = path
-        nest = self._nests.pop(sha256, None)
-        if nest is not None:
+        known = self._known.get(sha256)
+        if known is not None and sha256 in self._new:
             with os_error_as(RunFolderError, f"{path} cannot be written"):
-                write_atomically(path, nest)
+                write_atomically(path, known.packed)
+            self._new.remove(sha256)
 
-    def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
-        """See `Lowering.features`."""
+    def lowered(self, drafts: Sequence[Draft]) -> list[LoweredSchedule | None] | None:
+        """See `Lowering.lowered`."""
         texts = [self.text_of(draft) for draft in drafts]
         hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
         unknown = {one: text for one, text in zip(hashes, texts, strict=True) if not self._is_known(one)}
         if unknown and not self._is_off:
             self._lower(unknown)
-        return None if self._is_off else [self._features.get(one) for one in hashes]
+        return None if self._is_off else [self._known.get(one) for one in hashes]
 
     def _is_known(self, sha256: str) -> bool:
-        if sha256 not in self._features and sha256 in self._files:
+        if sha256 not in self._known and sha256 in self._files:
             # A damaged file is written anew.
             with contextlib.suppress(OSError, GeneratorError):
-                self._features[sha256] = self._features_of(read_lowered(self._files[sha256]))
-        return sha256 in self._features
-
-    def _features_of(self, nest: LoopNest) -> NestFeatures:
-        return features_of_nest(nest, self.pace.context.parallelism)
+                self._known[sha256] = lowered_schedule(read_lowered(self._files[sha256]), self.pace.context.parallelism)
+        return sha256 in self._known
 
     def _lower(self, texts: dict[str, str]) -> None:
         hashes, executor = [*texts], self.pace.executor
@@ -117,10 +116,10 @@ class TaskLowering:
             self._lowering_s += found.duration_s / executor.build_slots
 
     def _learn(self, sha256: str, nest: LoopNest | None) -> None:
-        self._features[sha256] = None if nest is None else self._features_of(nest)
+        self._known[sha256] = None if nest is None else lowered_schedule(nest, self.pace.context.parallelism)
         if nest is None:
             return
-        self._nests[sha256] = pack_lowered(nest)
+        self._new.add(sha256)
         if sha256 in self._files:
             self.keep(sha256, self._files[sha256])
 

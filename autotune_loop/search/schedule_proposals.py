@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import (
@@ -37,6 +37,7 @@ from halide_autotune.autotune_loop.search.known.siblings import Siblings
 from halide_autotune.autotune_loop.search.lowering import RunLowerings
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
+from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
@@ -99,6 +100,7 @@ class ScheduleProposals:
     Attributes:
         known: what earlier runs found for an argument set's pipeline, the most promising first.
         prior: what the loop nests of other pipelines say.
+        train: what trains networks that walk loops.
     """
 
     executor: Executor
@@ -107,23 +109,24 @@ class ScheduleProposals:
     listen: Listener
     known: Callable[[int, PipelineShape], Sequence[KnownSchedule]]
     prior: InitVar[NestPrior | None] = None
-    _names: dict[int, PipelineNames | None] = field(default_factory=dict)
-    _drafts: dict[str, Draft | None] = field(default_factory=dict)
-    _hashes: dict[str, str] = field(default_factory=dict)
-    _faulty: set[str] = field(default_factory=set)
-    _without_search: set[int] = field(default_factory=set)
-    _known: dict[int, list[Draft]] = field(default_factory=dict)
-    _left: dict[int, list[Candidate]] = field(default_factory=dict)
+    train: InitVar[TrainTreeGru | None] = None
 
-    def __post_init__(self, prior: NestPrior | None) -> None:
+    def __post_init__(self, prior: NestPrior | None, train: TrainTreeGru | None) -> None:
 
         def tell(fault: str) -> None:
             self.listen(Notice(fault, warning=True))
 
-        self._techniques = load_techniques(self.context.spec.options.search, tell, prior)
+        self._techniques = load_techniques(self.context.spec.options.search, tell, prior, train)
         self._siblings = Siblings()
         self._pace = RunPace(self.executor, self.store, self.context)
         self._lowerings = RunLowerings(self._pace, self._json, self.listen)
+        self._names: dict[int, PipelineNames | None] = {}
+        self._drafts: dict[str, Draft | None] = {}
+        self._hashes: dict[str, str] = {}
+        self._faulty: set[str] = set()
+        self._without_search: set[int] = set()
+        self._known: dict[int, list[Draft]] = {}
+        self._left: dict[int, list[Candidate]] = {}
 
     def techniques(self, task_index: int) -> tuple[str, ...]:
         """Those that are asked for and can be used for a task."""

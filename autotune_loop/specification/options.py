@@ -261,9 +261,9 @@ class SearchOptions:
             "--model",
             metavar="NAME",
             help="What says which proposed schedules look fast. From the loops that Halide makes of them: lowered (a"
-            " Gaussian process), trees (boosted trees that learn which is faster), trees_of_times (that learn the"
-            " times). From what they say: gaussian_process (faster, and foresees less). Or what an installed package"
-            " has.",
+            " Gaussian process), trees (boosted trees) or tree_gru (a network that walks the loops), which learn which"
+            " is faster, and trees_of_times or tree_gru_of_times, which learn the times. From what they say:"
+            " gaussian_process (faster, and foresees less). Or what an installed package has.",
             panel=_SAMPLING,
         ),
     ] = "lowered"

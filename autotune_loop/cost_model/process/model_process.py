@@ -15,6 +15,8 @@ from halide_autotune.autotune_loop.candidate import TrainingSample
 from halide_autotune.autotune_loop.cost_model.process.child_process import ChildProcess, ModelProcessError
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores
 from halide_autotune.autotune_loop.cost_model.training_report import TrainingReport
+from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem
+from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights
 from halide_autotune.autotune_loop.specification.options import LearnOptions
 
 
@@ -137,6 +139,15 @@ class ModelProcess:
         """
         report: TrainingReport = self._ask("train", learn, seed)
         return report
+
+    def train_tree_gru(self, problem: TreeGruProblem) -> TreeGruWeights:
+        """Train networks that walk loops, as `train_tree_gru` does.
+
+        Raises:
+            ModelProcessError: the child ended, or took too long.
+        """
+        weights: TreeGruWeights = self._ask("train_tree_gru", problem)
+        return weights
 
     def kill(self) -> None:
         """Kill the child; a request that waits for it fails, and so does every later one."""

@@ -32,6 +32,8 @@ from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, scor
 from halide_autotune.autotune_loop.cost_model.terms import TERM_COUNT
 from halide_autotune.autotune_loop.cost_model.training import train
 from halide_autotune.autotune_loop.cost_model.training_report import TrainingReport
+from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem, train_tree_gru
+from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights
 from halide_autotune.autotune_loop.specification.options import LearnOptions
 from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization
 from halide_autotune.autotune_loop.store.sample_file import Sample
@@ -150,6 +152,9 @@ class _Worker:
 
     def score(self, path: Path) -> RankingScores:
         return score_ranking(self._readable_model(path), group_samples(self._samples.values(), self._num_cores))
+
+    def train_tree_gru(self, problem: TreeGruProblem) -> TreeGruWeights:
+        return train_tree_gru(problem)
 
     def train(self, learn: LearnOptions, seed: int) -> TrainingReport:
         return train(self._model.weights, list(self._samples.values()), learn, self._num_cores, seed)

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, fewer, matern
+from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, fewer
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.models.ensemble import ensemble_of
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, distances, in_spreads
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.targets.errors import UsageError
 
 # Each learns from another draw of the samples (bagging: Breiman 1996).
@@ -25,8 +26,6 @@ _PARAMETERS = {"num_leaves": 8, "min_data_in_leaf": 3, "learning_rate": 0.1, "fe
 _REPEATABLE = {"deterministic": True, "force_col_wise": True, "num_threads": 1, "verbosity": -1}
 # Work on ranks grows with the square of the samples: 0.3 s for each member.
 _MOST_SAMPLES = 512
-# For which schedules are alike: of the kernel, in spreads of all features; and what is not explained of two alike ones.
-_LENGTH, _NOISE = 1.0, 0.1
 
 
 class BoostedTrees:
@@ -53,25 +52,18 @@ class BoostedTrees:
         logs = clipped_log_times(times_ms)
         kept = fewer(logs, _MOST_SAMPLES)
         rows, logs = np.array([timed[place] for place in kept], dtype=np.float64), logs[kept]
-        self._prior, self._center, self._spread = prior, rows.mean(axis=0), rows.std(axis=0)
+        self._prior, self._center = prior, rows.mean(axis=0)
         known, source = self._known(rows), np.random.default_rng(len(rows))
         draws = [source.integers(0, len(rows), len(rows)) for _ in range(_MEMBERS)]
         train = _ranking_trees if uses_ranks else _regression_trees
         self._members = [train(known[drawn], logs[drawn], seed) for seed, drawn in enumerate(draws)]
-        scores = self._scores(rows)
-        # Scores of ranks have no unit: the line through the samples gives them one.
-        self._scales = [_line(each, logs) for each in scores]
-        self._best = float(self._in_unit(scores).mean(axis=0).min())
+        self._ensemble = ensemble_of(self._scores(rows), logs, rows)
 
     def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
         """What is expected of schedules: the members' mean, and how much they differ."""
         rows = np.array(schedules, dtype=np.float64).reshape(len(schedules), len(self._center))
-        found = self._in_unit(self._scores(rows)) if len(rows) else np.zeros((1, 0))
-        deviations = found.std(axis=0)
-        scaled = in_spreads(rows - self._center, self._spread)
-        alike = matern(distances(scaled, scaled) / (_LENGTH * np.sqrt(max(1, scaled.shape[1]))))
-        noise = _NOISE * float((deviations**2).mean()) if len(rows) else 0.0
-        return Expectation(found.mean(axis=0), np.outer(deviations, deviations) * alike, noise, self._best)
+        scores = self._scores(rows) if len(rows) else np.zeros((_MEMBERS, 0))
+        return self._ensemble.expectation(scores, schedules)
 
     def _known(self, rows: Array) -> Array:
         if self._prior is None:
@@ -81,10 +73,6 @@ class BoostedTrees:
     def _scores(self, rows: Array) -> Array:
         known = self._known(rows)
         return np.array([each.predict(known, num_threads=1) for each in self._members])
-
-    def _in_unit(self, scores: Array) -> Array:
-        lines = zip(self._scales, scores, strict=True)
-        return np.array([offset + slope * each for (offset, slope), each in lines])
 
 
 def _ranking_trees(rows: Array, logs: Array, seed: int) -> Any:
@@ -102,13 +90,6 @@ def _regression_trees(rows: Array, logs: Array, seed: int) -> Any:
     lightgbm = _lightgbm()
     data = lightgbm.Dataset(rows, logs)
     return lightgbm.train({**_PARAMETERS, **_REPEATABLE, "objective": "regression", "seed": seed}, data, _ROUNDS)
-
-
-def _line(scores: Array, logs: Array) -> tuple[float, float]:
-    """The offset and the slope of the line from scores to the logarithms of times."""
-    variance = float(scores.var())
-    slope = float(((scores - scores.mean()) * (logs - logs.mean())).mean()) / variance if variance else 0.0
-    return float(logs.mean()) - slope * float(scores.mean()), slope
 
 
 def check_lightgbm() -> None:

@@ -9,7 +9,7 @@ from typing import Protocol
 from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Lowering(Protocol):
     def affordable(self, wanted: int) -> int:
         """How many schedules it is worth lowering to choose so many from them."""
 
-    def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
-        """The features of each one's loop nest, None where Halide refuses it; None if nothing can be lowered."""
+    def lowered(self, drafts: Sequence[Draft]) -> list[LoweredSchedule | None] | None:
+        """What each one is lowered to, None where Halide refuses it; None if nothing can be lowered."""
 
 
 @dataclass(frozen=True)

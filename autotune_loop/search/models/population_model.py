@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
 from halide_autotune.autotune_loop.draft.features import features_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
-from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, PlugInModels
-from halide_autotune.autotune_loop.search.models.nest_model import NestModel
-from halide_autotune.autotune_loop.search.models.nest_models import FittedNestModel, MakeNestModel
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
+from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, LOWERED, PlugInModels
+from halide_autotune.autotune_loop.search.models.nest_models import (
+    FittedNestModel,
+    MakeNestModel,
+    OfFeatures,
+    nest_model,
+)
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.plug_in_model import FittedModel, PlugInModel
 from halide_autotune.autotune_loop.search.models.population import Population
@@ -57,7 +62,7 @@ class PopulationModel:
         if self.by_nest is None or lowering is None:
             return places
         most = lowering.affordable(wanted)
-        nests = lowering.features([drafts[place] for place in places[:most]]) if most > wanted else None
+        nests = lowering.lowered([drafts[place] for place in places[:most]]) if most > wanted else None
         if nests is None:
             return places
         lowered = [(place, nest) for place, nest in zip(places, nests, strict=False) if nest is not None]
@@ -78,9 +83,9 @@ class PopulationModels:
     Args:
         plug_in: a package's models; None takes the built-in one. After their first failure the built-in one has their
             place, in the same batch.
-        tell: is told of that failure, once.
+        tell: is told of that failure, once, and of one of `of_nests`.
         prior: what the loop nests of other pipelines say.
-        nest_model: makes the model of lowered schedules.
+        of_nests: makes the model of lowered schedules; None takes the Gaussian process.
         acquisition: how what models do not know counts.
     """
 
@@ -90,17 +95,18 @@ class PopulationModels:
         tell: Callable[[str], None] = lambda text: None,
         prior: NestPrior | None = None,
         *,
-        nest_model: MakeNestModel = NestModel,
+        of_nests: MakeNestModel | None = None,
         acquisition: Acquisition = "bound",
     ) -> None:
         self._plug_in = plug_in
         self._tell = tell
         self._prior = prior
-        self._nest_model = nest_model
+        self._of_others = None if prior is None else OfFeatures(prior)
+        self._make_nest_model = nest_model(LOWERED) if of_nests is None else of_nests
         self._acquisition = acquisition
         # By symbol.
         self._features: dict[str, Features] = {}
-        self._nests: dict[str, NestFeatures | None] = {}
+        self._nests: dict[str, LoweredSchedule | None] = {}
 
     def fitted(self, population: Population) -> PopulationModel | None:
         """The model of a population's times; None if that knows too few, and other pipelines say nothing."""
@@ -131,17 +137,23 @@ class PopulationModels:
         if lowering is None or lowering.affordable(_BATCH) <= _BATCH:
             return None
         if len(population.tried) < ENOUGH_TIMED:
-            return self._prior
+            return self._of_others
         new = [one for one in population.tried if one.symbol not in self._nests]
-        nests = lowering.features([one.draft for one in new])
+        nests = lowering.lowered([one.draft for one in new])
         if nests is None:
             return None
         self._nests.update((one.symbol, nest) for one, nest in zip(new, nests, strict=True))
         tried = [(self._nests[one.symbol], one.time_ms) for one in population.tried]
         known = [(nest, time_ms) for nest, time_ms in tried if nest is not None]
         if len(known) < ENOUGH_TIMED:
-            return self._prior
-        return self._nest_model([nest for nest, _ in known], [time_ms for _, time_ms in known], self._prior)
+            return self._of_others
+        timed = [nest for nest, _ in known], [time_ms for _, time_ms in known]
+        try:
+            return self._make_nest_model(*timed, self._prior)
+        except ModelProcessError as error:
+            self._tell(f"{LOWERED} is the model in this run from now on: {error.message}")
+            self._make_nest_model = nest_model(LOWERED)
+            return self._make_nest_model(*timed, self._prior)
 
     def _give_up(self, error: BaseException) -> None:
         if self._plug_in is not None:

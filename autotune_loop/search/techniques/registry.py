@@ -13,6 +13,7 @@ from halide_autotune.autotune_loop.search.models.nest_models import nest_model
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
+from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from halide_autotune.autotune_loop.search.techniques.pattern import PatternSearch
@@ -36,13 +37,17 @@ _MOST_PER_WANTED = 1000
 
 
 def load_techniques(
-    asked: SearchOptions, tell: Callable[[str], None] = lambda text: None, prior: NestPrior | None = None
+    asked: SearchOptions,
+    tell: Callable[[str], None] = lambda text: None,
+    prior: NestPrior | None = None,
+    train: TrainTreeGru | None = None,
 ) -> Mapping[str, Technique]:
     """The techniques that are asked for and propose schedules as data: all but Halide's own search.
 
     Args:
         tell: is told once, as a warning, if a package's model fails.
         prior: what the loop nests of other pipelines say, where schedules are lowered.
+        train: what trains networks that walk loops, where the run's model is one.
 
     Raises:
         UsageError: there is no technique, or no model, of a name, or a package's cannot be imported or made.
@@ -52,7 +57,7 @@ def load_techniques(
         load_model(asked.model),
         tell,
         prior,
-        nest_model=nest_model(asked.model),
+        of_nests=nest_model(asked.model, train),
         acquisition=asked.acquisition,
     )
     built_in: dict[str, Technique] = {

@@ -14,8 +14,8 @@ import pytest
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
-from halide_autotune.autotune_loop.lowered.features import features_of_nest
 from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, read_lowered
+from halide_autotune.autotune_loop.lowered.lowered_schedule import lowered_schedule
 from halide_autotune.autotune_loop.search.lowering import TaskLowering
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, ToolchainError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
@@ -75,9 +75,9 @@ def make(tmp_path: Path) -> Callable[..., Setting]:
 
 def test_each_is_lowered_once(make: Callable[..., Setting]) -> None:
     run = make()
-    found = run.lowering.features([*DRAFTS[:5], DRAFTS[0]])
-    assert found == [features_of_nest(nest(text_of(draft)), 4) for draft in [*DRAFTS[:5], DRAFTS[0]]]
-    assert run.lowering.features(DRAFTS[3:6]) is not None
+    found = run.lowering.lowered([*DRAFTS[:5], DRAFTS[0]])
+    assert found == [lowered_schedule(nest(text_of(draft)), 4) for draft in [*DRAFTS[:5], DRAFTS[0]]]
+    assert run.lowering.lowered(DRAFTS[3:6]) is not None
     assert [len(task.schedules_json) for task in run.asked] == [5, 1]
     assert {task.limit_s for task in run.asked} == {7.0}
     assert len({task.output_folder for task in run.asked}) == 2
@@ -88,7 +88,7 @@ def test_many_are_lowered_in_all_build_slots(
     make: Callable[..., Setting], count: int, slots: int, sizes: list[int]
 ) -> None:
     run = make(build_slots=slots)
-    found = run.lowering.features(DRAFTS[:count])
+    found = run.lowering.lowered(DRAFTS[:count])
     assert found is not None and None not in found
     assert sorted(len(task.schedules_json) for task in run.asked) == sizes
 
@@ -102,14 +102,14 @@ def test_lowering_may_take_half_of_what_a_trial_takes(make: Callable[..., Settin
     beside = make(slowly, build_slots=2, trial_s=3.0)
     assert slow.lowering.affordable(10) == 20, "nothing is known"
     for run in (quick, slow, hopeless, beside):
-        run.lowering.features(DRAFTS[:10])
+        run.lowering.lowered(DRAFTS[:10])
     assert [run.lowering.affordable(10) for run in (quick, slow, hopeless, beside)] == [30, 15, 5, 30]
 
 
 def test_what_halide_refuses_has_no_features_and_is_not_tried_again(make: Callable[..., Setting]) -> None:
     run = make(lambda task: Lowered((nest(task.schedules_json[0]), Refused("No.")), 0.0))
     for _ in range(2):
-        found = run.lowering.features(DRAFTS[:2])
+        found = run.lowering.lowered(DRAFTS[:2])
         assert found is not None and found[0] is not None and found[1] is None
     assert len(run.asked) == 1
     assert not run.heard
@@ -119,14 +119,14 @@ def test_a_kept_nest_is_read_and_not_lowered_again(make: Callable[..., Setting],
     paths = [tmp_path / f"{place}.lowered" for place in range(3)]
     first = make()
     first.lowering.keep(sha256(DRAFTS[0]), paths[0])
-    first.lowering.features(DRAFTS[:2])
+    first.lowering.lowered(DRAFTS[:2])
     first.lowering.keep(sha256(DRAFTS[1]), paths[1])
     assert [read_lowered(path) for path in paths[:2]] == [nest(text_of(draft)) for draft in DRAFTS[:2]]
     again = make()
     paths[2].write_bytes(pack_lowered(nest(text_of(DRAFTS[2])))[:-9])
     for draft, path in zip(DRAFTS[:3], paths, strict=True):
         again.lowering.keep(sha256(draft), path)
-    assert again.lowering.features(DRAFTS[:3]) == make().lowering.features(DRAFTS[:3])
+    assert again.lowering.lowered(DRAFTS[:3]) == make().lowering.lowered(DRAFTS[:3])
     assert [task.schedules_json for task in again.asked] == [(text_of(DRAFTS[2]),)], "its file was damaged"
     assert read_lowered(paths[2]) == nest(text_of(DRAFTS[2]))
 
@@ -137,8 +137,8 @@ FAILED = GeneratorFailure(GeneratorFailureReason.CRASHED, "It crashed.", "", 0.1
 @pytest.mark.parametrize("failure", [FAILED, ToolchainError("It crashed.")])
 def test_a_failure_is_told_once_and_ends_it(make: Callable[..., Setting], failure: object) -> None:
     run = make(lambda task: failure)
-    assert run.lowering.features(DRAFTS[:2]) is None
-    assert run.lowering.features(DRAFTS) is None
+    assert run.lowering.lowered(DRAFTS[:2]) is None
+    assert run.lowering.lowered(DRAFTS) is None
     assert len(run.asked) == 1
     text = "Schedules are chosen without lowering them, because that failed: It crashed."
     assert run.heard == [Notice(text, warning=True)]
@@ -146,7 +146,7 @@ def test_a_failure_is_told_once_and_ends_it(make: Callable[..., Setting], failur
 
 def test_a_run_that_is_stopped_says_nothing(make: Callable[..., Setting]) -> None:
     run = make(lambda task: replace(FAILED, reason=GeneratorFailureReason.STOPPED))
-    assert run.lowering.features(DRAFTS[:2]) == [None, None]
+    assert run.lowering.lowered(DRAFTS[:2]) == [None, None]
     assert not run.heard
 
 
@@ -168,6 +168,6 @@ def test_a_file_of_another_version_or_too_large_is_refused(tmp_path: Path, monke
 
 def test_a_full_disk_is_one_sentence(make: Callable[..., Setting], tmp_path: Path) -> None:
     run = make()
-    run.lowering.features(DRAFTS[:1])
+    run.lowering.lowered(DRAFTS[:1])
     with pytest.raises(RunFolderError, match="no_folder/a.lowered cannot be written"):
         run.lowering.keep(sha256(DRAFTS[0]), tmp_path / "no_folder" / "a.lowered")

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import psutil
 import pytest
 
@@ -20,6 +21,9 @@ from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
 from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
 from halide_autotune.autotune_loop.cost_model.process.model_process import ModelProcess
 from halide_autotune.autotune_loop.cost_model.training_report import TrainingOutcome
+from halide_autotune.autotune_loop.cost_model.tree_gru.loop_paths import loop_paths
+from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem, train_tree_gru
+from halide_autotune.autotune_loop.cost_model.tree_gru.weights import tree_gru_scores
 from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
 from halide_autotune.autotune_loop.store.featurization import format_featurization
 from halide_autotune.autotune_loop.store.sample_file import Sample
@@ -29,6 +33,7 @@ from halide_autotune.weights.weights_file import Weights, read_weights, weights_
 from tests.measured_candidates import training_sample
 from tests.process_state import await_condition
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
+from tests.unit.autotune_loop.cost_model.tree_gru.timed_nests import timed_nest
 
 pytestmark = pytest.mark.toolchain
 
@@ -51,6 +56,18 @@ def weights_path(baseline: Weights, tmp_path_factory: pytest.TempPathFactory) ->
 def process(weights_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
     with model_process(weights_path, tmp_path_factory.mktemp("model")) as started:
         yield started
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_networks_that_walk_loops_are_trained_there(process: ModelProcess) -> None:
+    nests = [timed_nest(seed) for seed in range(20)]
+    paths, log_times = loop_paths([rows for rows, _ in nests]), np.array([log for _, log in nests])
+    problem = TreeGruProblem(paths, log_times, np.zeros(20), uses_ranks=True, seed=1)
+    scores = [
+        tree_gru_scores(weights, paths, problem.foreseen)
+        for weights in (process.train_tree_gru(problem), train_tree_gru(problem))
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-3)
 
 
 @pytest.mark.usefixtures("tensorflow_ready")

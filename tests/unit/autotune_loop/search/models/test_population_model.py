@@ -12,8 +12,9 @@ import numpy as np
 
 from halide_autotune.autotune_loop.draft.factors import factors_of
 from halide_autotune.autotune_loop.draft.model import Draft
-from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
+from halide_autotune.autotune_loop.search.models.nest_models import OfFeatures
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.models.population_model import (
@@ -57,11 +58,13 @@ class Told:
     def affordable(self, wanted: int) -> int:
         return int(self.per_wanted * wanted)
 
-    def features(self, drafts: Sequence[Draft]) -> list[NestFeatures | None] | None:
+    def lowered(self, drafts: Sequence[Draft]) -> list[LoweredSchedule | None] | None:
         self.asked += drafts
         if self.fails:
             return None
-        return [None if draft in self.refuses else (factors_ms(draft), 1.0) for draft in drafts]
+        return [
+            None if draft in self.refuses else LoweredSchedule((factors_ms(draft), 1.0), b"", 2) for draft in drafts
+        ]
 
 
 def fitted(population: Population) -> PopulationModel:
@@ -153,7 +156,7 @@ def test_what_was_timed_corrects_other_pipelines() -> None:
     population = replace(timed(40), lowering=Told())
     drafts = children(population)
     model = PopulationModels(prior=Prior()).fitted(population)
-    assert model is not None and isinstance(model.by_nest, NestModel)
+    assert model is not None and isinstance(model.by_nest, OfFeatures) and isinstance(model.by_nest.model, NestModel)
     times_ms = [factors_ms(drafts[place]) for place in model.ranking(drafts, len(drafts))]
     third = len(drafts) // 3
     assert sum(times_ms[:third]) < 0.8 * sum(times_ms[-third:])

@@ -1,0 +1,33 @@
+"""What models see of a lowered schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
+from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered
+from halide_autotune.targets.lowering.loop_nest import LoopNest
+
+
+@dataclass(frozen=True)
+class LoweredSchedule:
+    """A lowered schedule.
+
+    Attributes:
+        features: numbers that any pipeline has; see `NEST_FEATURE_NAMES`.
+        packed: its loop nest, as its file has it: a thousandth of what the nest itself takes.
+        cores: that parallel loops run on.
+    """
+
+    features: NestFeatures
+    packed: bytes
+    cores: int
+
+
+def lowered_schedule(nest: LoopNest, cores: int) -> LoweredSchedule:
+    """What models see of a loop nest.
+
+    Args:
+        cores: that parallel loops run on.
+    """
+    return LoweredSchedule(features_of_nest(nest, cores), pack_lowered(nest), cores)

@@ -1,0 +1,84 @@
+"""A model of lowered schedules: a network that walks their loops, several of them for what is not known.
+
+After AutoTVM's TreeGRU (Chen et al., Learning to Optimize Tensor Programs, 2018, section 3.1 and appendix A). Here the
+unit goes from the outermost loop inwards, so that what it makes of a loop depends on those around it, and what all the
+loops of a schedule cost is added up, as time adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from halide_autotune.autotune_loop.cost_model.tree_gru.loop_paths import loop_paths
+from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem
+from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights, tree_gru_scores
+from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, fewer
+from halide_autotune.autotune_loop.lowered.loop_rows import LoopRows, loop_rows
+from halide_autotune.autotune_loop.lowered.lowered_file import unpack_lowered
+from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
+from halide_autotune.autotune_loop.search.models.ensemble import ensemble_of
+from halide_autotune.autotune_loop.search.models.expectation import Expectation
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+
+# In the process that has TensorFlow.
+TrainTreeGru = Callable[[TreeGruProblem], TreeGruWeights]
+_MOST_SAMPLES, _MOST_KEPT = 256, 4096
+
+
+class TreeGru:
+    """Says which of several lowered schedules to time.
+
+    Args:
+        timed: each schedule that was timed.
+        times_ms: of each; at least two.
+        prior: what other pipelines say; the networks take as much of it as helps.
+        train: trains them.
+        uses_ranks: whether they learn which schedule is faster, or the times themselves.
+
+    Raises:
+        ModelProcessError: the process that trains has ended, or takes too long.
+    """
+
+    def __init__(
+        self,
+        timed: Sequence[LoweredSchedule],
+        times_ms: Sequence[float],
+        prior: NestPrior | None = None,
+        *,
+        train: TrainTreeGru,
+        uses_ranks: bool = True,
+    ) -> None:
+        logs = clipped_log_times(times_ms)
+        kept = fewer(logs, _MOST_SAMPLES)
+        schedules, logs = [timed[place] for place in kept], logs[kept]
+        rows = np.array([each.features for each in schedules], dtype=np.float64)
+        self._prior, self._center = prior, rows.mean(axis=0)
+        paths = loop_paths([_rows(each) for each in schedules])
+        problem = TreeGruProblem(paths, logs, self._foreseen(schedules), uses_ranks, seed=len(schedules))
+        self._weights = train(problem)
+        self._ensemble = ensemble_of(self._scores(schedules), logs, rows)
+
+    def expectation(self, schedules: Sequence[LoweredSchedule]) -> Expectation:
+        """What is expected of schedules: the networks' mean, and how much they differ."""
+        return self._ensemble.expectation(self._scores(schedules), [each.features for each in schedules])
+
+    def _scores(self, schedules: Sequence[LoweredSchedule]) -> Array:
+        if not schedules:
+            return np.zeros((len(self._weights.cost), 0))
+        paths = loop_paths([_rows(each) for each in schedules])
+        return tree_gru_scores(self._weights, paths, self._foreseen(schedules))
+
+    def _foreseen(self, schedules: Sequence[LoweredSchedule]) -> Array:
+        """What other pipelines say of schedules."""
+        if self._prior is None or not schedules:
+            return np.zeros(len(schedules))
+        features = np.array([each.features for each in schedules], dtype=np.float64)
+        return self._prior.expected(features - self._center)
+
+
+@lru_cache(_MOST_KEPT)
+def _rows(schedule: LoweredSchedule) -> LoopRows:
+    return loop_rows(unpack_lowered(schedule.packed, "a loop nest"), schedule.cores)
