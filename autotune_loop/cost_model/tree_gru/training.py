@@ -13,10 +13,13 @@ from halide_autotune.autotune_loop.cost_model.tree_gru.weights import STATE, Tre
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.loop_rows import LOOP_ROW_NAMES
 
-_MEMBERS, _STEPS, _RATE, _LAST_RATE = 4, 50, 0.01, 0.1
+# From 64 schedules, more steps than these learn by heart. The rate falls to a share of itself.
+_MEMBERS, _STEPS, _RATE, _LAST_SHARE = 4, 50, 0.01, 0.1
 _MOMENTUM, _SQUARES, _TINY = 0.9, 0.99, 1e-8
-# Of weights but those that begin with a meaning; and how much a difference of logarithms says of an order.
-_DECAY, _SHARPNESS, _PAIRS_A_SCHEDULE = 0.1, 8.0, 8
+# Of weights, but those that begin with a meaning.
+_DECAY = 0.1
+# How sure of an order a difference of logarithms makes; and how many pairs a step sees.
+_SHARPNESS, _PAIRS_A_SCHEDULE = 8.0, 8
 # A graph is traced for so many depths, or twice as many and so on: what is deeper than the schedules is empty.
 _DEPTHS = 4
 _NO_ROWS, _NO_PARENTS = np.zeros((0, len(LOOP_ROW_NAMES)), dtype=np.float32), np.zeros(0, dtype=np.int32)
@@ -177,7 +180,7 @@ def _stepped(weights: Any, gradients: Any, momenta: Any, squares: Any, step: Any
     """One step of Adam (Kingma and Ba 2015) with decoupled decay (Loshchilov and Hutter 2019)."""
     import tensorflow as tf
 
-    rate = _RATE * (1.0 - (1.0 - _LAST_RATE) * step / _STEPS)
+    rate = _RATE * (1.0 - (1.0 - _LAST_SHARE) * step / _STEPS)
     both = [*zip(weights, gradients, momenta, squares, _IS_DECAYED, strict=True)]
     momenta = [_MOMENTUM * momentum + (1.0 - _MOMENTUM) * gradient for _, gradient, momentum, _, _ in both]
     squares = [_SQUARES * square + (1.0 - _SQUARES) * gradient**2 for _, gradient, _, square, _ in both]

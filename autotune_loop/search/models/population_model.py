@@ -107,6 +107,7 @@ class PopulationModels:
         # By symbol.
         self._features: dict[str, Features] = {}
         self._nests: dict[str, LoweredSchedule | None] = {}
+        self._last: tuple[Sequence[tuple[LoweredSchedule, float]], FittedNestModel] | None = None
 
     def fitted(self, population: Population) -> PopulationModel | None:
         """The model of a population's times; None if that knows too few, and other pipelines say nothing."""
@@ -147,6 +148,12 @@ class PopulationModels:
         known = [(nest, time_ms) for nest, time_ms in tried if nest is not None]
         if len(known) < ENOUGH_TIMED:
             return self._of_others
+        # Several techniques ask for the same batch.
+        if self._last is None or self._last[0] != known:
+            self._last = known, self._learnt(known)
+        return self._last[1]
+
+    def _learnt(self, known: Sequence[tuple[LoweredSchedule, float]]) -> FittedNestModel:
         timed = [nest for nest, _ in known], [time_ms for _, time_ms in known]
         try:
             return self._make_nest_model(*timed, self._prior)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
 from halide_autotune.autotune_loop.cost_model.tree_gru.loop_paths import loop_paths
 from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem
 from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights, tree_gru_scores
@@ -39,7 +40,7 @@ class TreeGru:
         uses_ranks: whether they learn which schedule is faster, or the times themselves.
 
     Raises:
-        ModelProcessError: the process that trains has ended, or takes too long.
+        ModelProcessError: the process that trains has ended, or takes too long, or the training came to nothing.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class TreeGru:
         paths = loop_paths([_rows(each) for each in schedules])
         problem = TreeGruProblem(paths, logs, self._foreseen(schedules), uses_ranks, seed=len(schedules))
         self._weights = train(problem)
+        if not all(np.isfinite(each).all() for each in self._weights.tensors()):
+            raise ModelProcessError("The networks that walk loops have learnt nothing that is a number.")
         self._ensemble = ensemble_of(self._scores(schedules), logs, rows)
 
     def expectation(self, schedules: Sequence[LoweredSchedule]) -> Expectation:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
 
 from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
 from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem, train_tree_gru
-from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights
+from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights, random_weights
+from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule, lowered_schedule
 from halide_autotune.autotune_loop.search.models.model import LOWERED, TREE_GRU, TREE_GRU_OF_TIMES
 from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, OfFeatures, nest_model
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
-from halide_autotune.autotune_loop.search.models.tree_gru import TreeGru
+from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru, TreeGru
 from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest
 from tests.timed_drafts import learnt
 from tests.unit.autotune_loop.search.models.test_population_model import Told
@@ -75,23 +76,48 @@ def test_it_knows_what_other_pipelines_say() -> None:
     assert sorted(asked[0].foreseen) == pytest.approx(sorted(prior.expected(features - features.mean(axis=0))))
 
 
-def test_where_it_cannot_be_trained_another_model_has_its_place() -> None:
+class Lowered(Told):
+    """As it is told, with a loop nest."""
+
+    def lowered(self, drafts: Sequence[Draft]) -> list[LoweredSchedule | None] | None:
+        found, packed = super().lowered(drafts) or [], lowered(1)[0].packed
+        return [None if one is None else replace(one, packed=packed) for one in found]
+
+
+def killed(problem: TreeGruProblem) -> TreeGruWeights:
+    raise ModelProcessError("The cost-model process was killed by signal 9.")
+
+
+def lost(problem: TreeGruProblem) -> TreeGruWeights:
+    return replace(random_weights(2, seed=1), cost=np.full_like(random_weights(2, seed=1).cost, np.nan))
+
+
+@pytest.mark.parametrize(("train", "why"), [(killed, "killed by signal 9"), (lost, "nothing that is a number")])
+def test_where_it_cannot_be_trained_another_model_has_its_place(train: TrainTreeGru, why: str) -> None:
     told: list[str] = []
 
-    def train(problem: TreeGruProblem) -> TreeGruWeights:
-        raise ModelProcessError("The cost-model process was killed by signal 9.")
-
-    class LoweredNests(Told):
-        def lowered(self, drafts: Any) -> Any:
-            found, packed = super().lowered(drafts) or [], lowered(1)[0].packed
-            return [None if one is None else replace(one, packed=packed) for one in found]
-
     models = PopulationModels(tell=told.append, of_nests=nest_model(TREE_GRU, train))
-    population = replace(learnt(40), lowering=LoweredNests())
+    population = replace(learnt(40), lowering=Lowered())
     for _ in range(2):
         fitted = models.fitted(population)
         assert fitted is not None and isinstance(fitted.by_nest, OfFeatures)
-    assert told == [f"{LOWERED} is the model in this run from now on: The cost-model process was killed by signal 9."]
+    assert len(told) == 1 and told[0].startswith(f"{LOWERED} is the model in this run from now on: ") and why in told[0]
+
+
+def test_techniques_of_one_batch_share_what_was_learnt() -> None:
+    asked: list[TreeGruProblem] = []
+
+    def train(problem: TreeGruProblem) -> TreeGruWeights:
+        asked.append(problem)
+        return random_weights(2, seed=1)
+
+    models = PopulationModels(of_nests=nest_model(TREE_GRU, train))
+    population = replace(learnt(40), lowering=Lowered())
+    for _ in range(2):
+        models.fitted(population)
+    assert len(asked) == 1
+    models.fitted(replace(population, tried=population.tried[:-1]))
+    assert len(asked) == 2
 
 
 def test_without_a_process_to_train_in_its_name_stands_for_the_usual_model() -> None:
