@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from halide_autotune.autotune_loop.cost_model.tree_gru.loop_paths import LoopPaths
 from halide_autotune.autotune_loop.cost_model.tree_gru.weights import STATE, TreeGruWeights, random_weights
@@ -14,7 +15,7 @@ from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.loop_rows import LOOP_ROW_NAMES
 
 # From 64 schedules, more steps than these learn by heart. The rate falls to a share of itself.
-_MEMBERS, _STEPS, _RATE, _LAST_SHARE = 4, 50, 0.01, 0.1
+_STEPS, _RATE, _LAST_SHARE = 50, 0.01, 0.1
 _MOMENTUM, _SQUARES, _TINY = 0.9, 0.99, 1e-8
 # Of weights, but those that begin with a meaning.
 _DECAY = 0.1
@@ -33,12 +34,14 @@ class TreeGruProblem:
     Attributes:
         log_times: of each schedule, the logarithm of its time.
         foreseen: what other pipelines say of each schedule.
+        draws: member × schedule, how often each member learns from each.
         uses_ranks: whether it learns from pairs which is faster (AutoTVM's rank loss), or the times themselves.
     """
 
     paths: LoopPaths
     log_times: Array
     foreseen: Array
+    draws: npt.NDArray[np.int64]
     uses_ranks: bool
     seed: int
 
@@ -62,8 +65,8 @@ def train_tree_gru(problem: TreeGruProblem) -> TreeGruWeights:
     import tensorflow as tf
 
     given = graph_inputs(problem)
-    start = [tf.constant(each) for each in random_weights(_MEMBERS, problem.seed).tensors()]
-    trained = _trainer(len(given.rows), uses_ranks=problem.uses_ranks)(start, given)
+    start = [tf.constant(each) for each in random_weights(len(problem.draws), problem.seed).tensors()]
+    trained = _trainer(len(problem.draws), len(given.rows), uses_ranks=problem.uses_ranks)(start, given)
     return TreeGruWeights(*(each.numpy() for each in trained))
 
 
@@ -71,9 +74,7 @@ def graph_inputs(problem: TreeGruProblem) -> GraphInputs:
     """A problem as the graph takes it."""
     import tensorflow as tf
 
-    paths, count = problem.paths, len(problem.log_times)
-    source = np.random.default_rng(problem.seed)
-    draws = [np.bincount(source.integers(0, count, count), minlength=count) for _ in range(_MEMBERS)]
+    paths = problem.paths
     deeper = -len(paths.rows) % _DEPTHS
     return GraphInputs(
         [tf.constant(each) for each in (*paths.rows, *[_NO_ROWS] * deeper)],
@@ -83,17 +84,17 @@ def graph_inputs(problem: TreeGruProblem) -> GraphInputs:
         tf.constant(np.log(paths.counts)),
         tf.constant(problem.foreseen.astype(np.float32)),
         tf.constant((problem.log_times - problem.log_times.mean()).astype(np.float32)),
-        tf.constant(np.array(draws, dtype=np.float32)),
+        tf.constant(problem.draws.astype(np.float32)),
         tf.constant(problem.seed),
     )
 
 
 @cache
-def _trainer(depths: int, *, uses_ranks: bool) -> Any:
-    """The training as one graph for so many depths: of weights and `GraphInputs`."""
+def _trainer(members: int, depths: int, *, uses_ranks: bool) -> Any:
+    """The training of so many members as one graph for so many depths: of weights and `GraphInputs`."""
     import tensorflow as tf
 
-    @tf.function(input_signature=_signature(depths))  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=_signature(members, depths))  # type: ignore[untyped-decorator]
     def train(weights: Any, given: GraphInputs) -> Any:
         usual = tf.reduce_mean(graph_scores(weights, given), axis=1, keepdims=True)
         momenta, squares = [[tf.zeros_like(each) for each in weights] for _ in range(2)]
@@ -109,13 +110,13 @@ def _trainer(depths: int, *, uses_ranks: bool) -> Any:
     return train
 
 
-def _signature(depths: int) -> list[Any]:
+def _signature(members: int, depths: int) -> list[Any]:
     """What the graph is traced for once: however many loops and schedules there are."""
     import tensorflow as tf
 
     numbers, places = tf.TensorSpec([None]), tf.TensorSpec([None], tf.int32)
     return [
-        [tf.TensorSpec(each.shape) for each in random_weights(_MEMBERS, 0).tensors()],
+        [tf.TensorSpec(each.shape) for each in random_weights(members, 0).tensors()],
         GraphInputs(
             rows=[tf.TensorSpec([None, len(LOOP_ROW_NAMES)])] * depths,
             parents=[places] * depths,
@@ -124,7 +125,7 @@ def _signature(depths: int) -> list[Any]:
             log_counts=numbers,
             foreseen=numbers,
             log_times=numbers,
-            draws=tf.TensorSpec([_MEMBERS, None]),
+            draws=tf.TensorSpec([members, None]),
             seed=tf.TensorSpec([], tf.int32),
         ),
     ]

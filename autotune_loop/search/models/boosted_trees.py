@@ -13,12 +13,12 @@ import numpy as np
 
 from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, fewer
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.ensemble import ensemble_of
+from halide_autotune.autotune_loop.search.models.ensemble import bagged, ensemble_of
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.targets.errors import UsageError
 
-# Each learns from another draw of the samples (bagging: Breiman 1996).
+# Each learns from another draw of the samples.
 _MEMBERS = 5
 _ROUNDS, _GRADES = 100, 32
 _PARAMETERS = {"num_leaves": 8, "min_data_in_leaf": 3, "learning_rate": 0.1, "feature_fraction": 0.7}
@@ -53,11 +53,11 @@ class BoostedTrees:
         kept = fewer(logs, _MOST_SAMPLES)
         rows, logs = np.array([timed[place] for place in kept], dtype=np.float64), logs[kept]
         self._prior, self._center = prior, rows.mean(axis=0)
-        known, source = self._known(rows), np.random.default_rng(len(rows))
-        draws = [source.integers(0, len(rows), len(rows)) for _ in range(_MEMBERS)]
+        known, draws = self._known(rows), bagged(_MEMBERS, len(rows), seed=len(rows))
         train = _ranking_trees if uses_ranks else _regression_trees
-        self._members = [train(known[drawn], logs[drawn], seed) for seed, drawn in enumerate(draws)]
-        self._ensemble = ensemble_of(self._scores(rows), logs, rows)
+        drawn = [np.repeat(np.arange(len(rows)), each) for each in draws]
+        self._members = [train(known[places], logs[places], seed) for seed, places in enumerate(drawn)]
+        self._ensemble = ensemble_of(self._scores(rows), logs, rows, draws)
 
     def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
         """What is expected of schedules: the members' mean, and how much they differ."""

@@ -20,13 +20,13 @@ from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_ti
 from halide_autotune.autotune_loop.lowered.loop_rows import LoopRows, loop_rows
 from halide_autotune.autotune_loop.lowered.lowered_file import unpack_lowered
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
-from halide_autotune.autotune_loop.search.models.ensemble import ensemble_of
+from halide_autotune.autotune_loop.search.models.ensemble import bagged, ensemble_of
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 
 # In the process that has TensorFlow.
 TrainTreeGru = Callable[[TreeGruProblem], TreeGruWeights]
-_MOST_SAMPLES, _MOST_KEPT = 256, 4096
+_MEMBERS, _MOST_SAMPLES, _MOST_KEPT = 4, 256, 4096
 
 
 class TreeGru:
@@ -58,11 +58,12 @@ class TreeGru:
         rows = np.array([each.features for each in schedules], dtype=np.float64)
         self._prior, self._center = prior, rows.mean(axis=0)
         paths = loop_paths([_rows(each) for each in schedules])
-        problem = TreeGruProblem(paths, logs, self._foreseen(schedules), uses_ranks, seed=len(schedules))
+        draws = bagged(_MEMBERS, len(schedules), seed=len(schedules))
+        problem = TreeGruProblem(paths, logs, self._foreseen(schedules), draws, uses_ranks, seed=len(schedules))
         self._weights = train(problem)
         if not all(np.isfinite(each).all() for each in self._weights.tensors()):
             raise ModelProcessError("The networks that walk loops have learnt nothing that is a number.")
-        self._ensemble = ensemble_of(self._scores(schedules), logs, rows)
+        self._ensemble = ensemble_of(self._scores(schedules), logs, rows, draws)
 
     def expectation(self, schedules: Sequence[LoweredSchedule]) -> Expectation:
         """What is expected of schedules: the networks' mean, and how much they differ."""

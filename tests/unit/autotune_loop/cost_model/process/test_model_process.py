@@ -62,7 +62,7 @@ def process(weights_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_networks_that_walk_loops_are_trained_there(process: ModelProcess) -> None:
     nests = [timed_nest(seed) for seed in range(20)]
     paths, log_times = loop_paths([rows for rows, _ in nests]), np.array([log for _, log in nests])
-    problem = TreeGruProblem(paths, log_times, np.zeros(20), uses_ranks=True, seed=1)
+    problem = TreeGruProblem(paths, log_times, np.zeros(20), np.ones((2, 20), np.int64), uses_ranks=True, seed=1)
     scores = [
         tree_gru_scores(weights, paths, problem.foreseen)
         for weights in (process.train_tree_gru(problem), train_tree_gru(problem))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from halide_autotune.autotune_loop.cost_model.tree_gru.loop_paths import loop_paths
@@ -15,6 +16,11 @@ from halide_autotune.autotune_loop.cost_model.tree_gru.training import (
 from halide_autotune.autotune_loop.cost_model.tree_gru.weights import random_weights, tree_gru_scores
 from halide_autotune.autotune_loop.lowered.loop_rows import LOOP_ROW_NAMES
 from tests.unit.autotune_loop.cost_model.tree_gru.timed_nests import timed_nest
+
+
+def drawn(count: int) -> npt.NDArray[np.int64]:
+    """Four members; each learns from three of four schedules."""
+    return np.array([np.arange(count) % 4 != member for member in range(4)], dtype=np.int64)
 
 
 def test_what_schedules_have_in_common_is_there_once() -> None:
@@ -46,7 +52,7 @@ def test_they_learn_what_follows_from_the_loops_around(uses_ranks: bool) -> None
     known, unseen = [timed_nest(seed) for seed in range(100)], [timed_nest(1000 + seed) for seed in range(60)]
     logs = np.array([log for _, log in known])
     nothing = np.zeros(100)
-    problem = TreeGruProblem(loop_paths([rows for rows, _ in known]), logs, nothing, uses_ranks, seed=1)
+    problem = TreeGruProblem(loop_paths([rows for rows, _ in known]), logs, nothing, drawn(100), uses_ranks, seed=1)
     weights = train_tree_gru(problem)
     again = train_tree_gru(problem).tensors()
     assert all((one == other).all() for one, other in zip(weights.tensors(), again, strict=True))
@@ -66,7 +72,7 @@ def test_what_others_say_is_taken_as_far_as_it_helps() -> None:
     chance = np.random.default_rng(0)
     paths, logs = loop_paths([rows for rows, _ in known]), chance.normal(size=60)
     shares = [
-        float(train_tree_gru(TreeGruProblem(paths, logs, foreseen, False, seed=1)).prior_share.mean())
+        float(train_tree_gru(TreeGruProblem(paths, logs, foreseen, drawn(60), False, seed=1)).prior_share.mean())
         for foreseen in (logs, -logs)
     ]
     assert shares[0] > 0.5 > shares[1]
@@ -77,7 +83,7 @@ def test_what_others_say_is_taken_as_far_as_it_helps() -> None:
 def test_numpy_computes_what_tensorflow_trains() -> None:
     known = [timed_nest(seed) for seed in range(12)]
     paths, foreseen = loop_paths([rows for rows, _ in known]), np.linspace(-1, 1, 12)
-    problem = TreeGruProblem(paths, np.array([log for _, log in known]), foreseen, True, seed=4)
+    problem = TreeGruProblem(paths, np.array([log for _, log in known]), foreseen, drawn(12), True, seed=4)
     weights = random_weights(4, 4)
     said = graph_scores(weights.tensors(), graph_inputs(problem)).numpy()
     assert said == pytest.approx(tree_gru_scores(weights, paths, foreseen), abs=1e-4)

@@ -89,7 +89,7 @@ def killed(problem: TreeGruProblem) -> TreeGruWeights:
 
 
 def lost(problem: TreeGruProblem) -> TreeGruWeights:
-    return replace(random_weights(2, seed=1), cost=np.full_like(random_weights(2, seed=1).cost, np.nan))
+    return replace(random_weights(4, seed=1), cost=np.full_like(random_weights(4, seed=1).cost, np.nan))
 
 
 @pytest.mark.parametrize(("train", "why"), [(killed, "killed by signal 9"), (lost, "nothing that is a number")])
@@ -109,7 +109,7 @@ def test_techniques_of_one_batch_share_what_was_learnt() -> None:
 
     def train(problem: TreeGruProblem) -> TreeGruWeights:
         asked.append(problem)
-        return random_weights(2, seed=1)
+        return random_weights(4, seed=1)
 
     models = PopulationModels(of_nests=nest_model(TREE_GRU, train))
     population = replace(learnt(40), lowering=Lowered())
