@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from halide_autotune.autotune_loop.candidate import TrainingSample
 from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
+from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
 from halide_autotune.autotune_loop.cost_model.process.model_process import ModelProcess
 from halide_autotune.autotune_loop.cost_model.training_report import report_fields
 from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem
@@ -22,11 +23,17 @@ from halide_autotune.targets.errors import WeightsError
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256, write_weights
 
+_WITHOUT = (
+    "The run goes on without it, with the weights that it has; --resume starts it again, and `sdk retrain` learns from"
+    " all samples."
+)
+
 
 class Learner:
     """Owns the process that TensorFlow lives in, and `samples/updated.weights`; a context manager.
 
-    A run that tunes only parameters gives it nothing to learn from, and has no such process.
+    A run that tunes only parameters gives it nothing to learn from, and has no such process. Where the process is lost
+    after it had started, such as when the system needs its memory, that is told, and the run goes on without it.
 
     Args:
         own: Halide's own weights, which find the default schedule.
@@ -71,6 +78,7 @@ class Learner:
         self._new: list[TrainingSample] = []
         self._lock = threading.Lock()
         self._stop = StopSignal()
+        self._is_lost = False
 
     def __enter__(self) -> Learner:
         return self
@@ -90,9 +98,11 @@ class Learner:
         self._process.kill()
 
     def predict(self, featurizations: Sequence[Path]) -> list[float | None]:
-        """What the newest accepted weights expect, in milliseconds."""
-        with self._turn():
-            return self._process.predict(featurizations)
+        """What the newest accepted weights expect, in milliseconds; None of what they cannot be asked."""
+        if not self._is_lost:
+            with self._surviving(), self._turn():
+                return self._process.predict(featurizations)
+        return [None] * len(featurizations)
 
     def add_sample(self, sample: TrainingSample) -> None:
         """Keep a sample for the next training; returns at once."""
@@ -102,10 +112,15 @@ class Learner:
     @property
     def has_new_samples(self) -> bool:
         """Whether a training would learn from anything that the last one did not; from too few, none learns."""
-        return bool(self._new) and self._samples + len(self._new) >= MIN_UNIQUE_SCHEDULES
+        return not self._is_lost and bool(self._new) and self._samples + len(self._new) >= MIN_UNIQUE_SCHEDULES
 
     def train(self, round_index: int) -> None:
         """Train on every sample of the run; use the new weights if they rank the held-out share no worse."""
+        if not self._is_lost:
+            with self._surviving():
+                self._train(round_index)
+
+    def _train(self, round_index: int) -> None:
         with self._lock:
             # Sorted, so that the same samples give the same weights in whatever order they were timed.
             new, self._new = sorted(self._new, key=lambda sample: sample.featurization_path), []
@@ -141,6 +156,17 @@ class Learner:
         """
         with self._turn():
             return self._process.train_tree_gru(problem)
+
+    @contextlib.contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """Tell of the process's loss, unless it never started, or was killed because the run is to end."""
+        try:
+            yield
+        except ModelProcessError as error:
+            if self._stop.is_set() or not self._process.has_started:
+                raise
+            self._is_lost = True
+            self._listen(Notice(f"{error.message} {_WITHOUT}", warning=True))
 
     def _check_transfer(self) -> None:
         """Before the first training, continue from Halide's own weights if they order the samples better."""

@@ -78,6 +78,11 @@ class ModelProcess:
             self._child = ChildProcess(self._command, self._environment, self._log_path)
             self._ready_deadline_s = time.monotonic() + _START_LIMIT_S
 
+    @property
+    def has_started(self) -> bool:
+        """Whether the child has answered that it is ready."""
+        return self._ready
+
     def await_start(self, limit_s: float) -> bool:
         """Wait until the child is ready, or its end can be read; False if that takes longer than the limit.
 

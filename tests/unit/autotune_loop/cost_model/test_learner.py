@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
 from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from halide_autotune.autotune_loop.cost_model.learner import Learner
+from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
@@ -92,6 +94,56 @@ def test_what_was_learnt_is_what_predicts(store: RunStore, searches: list[Plugin
     assert before_ms == pytest.approx(list(CostModel(baseline, NUM_CORES).predict(search.featurizations())), rel=1e-4)
     assert after_ms == pytest.approx(list(CostModel(learnt, NUM_CORES).predict(search.featurizations())), rel=1e-4)
     assert after_ms != pytest.approx(before_ms, rel=0.05)
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_a_run_goes_on_without_a_process_that_was_killed(
+    store: RunStore, searches: list[PluginSearch], baseline: Weights
+) -> None:
+    paths = [schedule.featurization_path for schedule in searches[0].schedules]
+    heard: list[Event] = []
+    with Learner(store, baseline, SPEC, os.environ, None, heard.append, baseline, is_transferred=False) as learner:
+        learner.start()
+        assert None not in learner.predict(paths)
+        (child,) = [
+            each for each in psutil.Process().children() if any("model_worker" in word for word in each.cmdline())
+        ]
+        child.kill()
+        for number, path in enumerate(paths):
+            learner.add_sample(training_sample(path, 1.0 + number % 7, 1))
+        to_learn = [learner.has_new_samples]
+        learner.train(0)
+        assert learner.predict(paths) == [None] * len(paths)
+        learner.train(1)
+        to_learn.append(learner.has_new_samples)
+    assert to_learn == [True, False]
+    (notice,) = [event for event in heard if isinstance(event, Notice)]
+    assert notice.warning and "was killed by signal 9." in notice.text and "The run goes on without it" in notice.text
+    assert weights_sha256(read_weights(store.updated_weights)) == weights_sha256(baseline)
+
+
+@pytest.mark.usefixtures("tensorflow_ready")
+def test_a_process_that_cannot_start_or_is_to_end_is_no_loss_to_survive(
+    store: RunStore, searches: list[PluginSearch], baseline: Weights
+) -> None:
+    paths = [schedule.featurization_path for schedule in searches[0].schedules]
+    heard: list[Event] = []
+
+    def learner() -> Learner:
+        return Learner(store, baseline, SPEC, os.environ, None, heard.append, baseline, is_transferred=False)
+
+    with learner() as interrupted:
+        interrupted.start()
+        interrupted.predict(paths)
+        interrupted.interrupt()
+        with pytest.raises(ModelProcessError):
+            interrupted.predict(paths)
+    with learner() as unstarted:
+        unstarted.start()
+        unstarted._process.kill()
+        with pytest.raises(ModelProcessError):
+            unstarted.train(0)
+    assert not heard
 
 
 def test_too_few_samples_are_not_worth_a_training(
