@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,5 +62,5 @@ def loop_paths(schedules: Sequence[LoopRows]) -> LoopPaths:
     )
 
 
-def _rows(known: dict[tuple[int, bytes], Any]) -> Rows:
+def _rows(known: Mapping[tuple[int, bytes], int]) -> Rows:
     return np.frombuffer(b"".join(row for _, row in known), dtype=np.float32).reshape(-1, len(LOOP_ROW_NAMES))

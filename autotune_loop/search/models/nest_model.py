@@ -17,7 +17,7 @@ from halide_autotune.autotune_loop.gaussian_process import (
 )
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, distances, in_spreads
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, distances, foreseen, in_spreads
 
 # For the distance of two schedules in one feature; for all of them, times the square root of how many there are.
 _LENGTHS = (0.3, 0.6, 1.0, 2.0, 4.0)
@@ -63,9 +63,7 @@ class NestModel:
 
     def _foreseen(self, features: Array) -> Array:
         """What other pipelines say of schedules."""
-        if self._prior is None or not len(features):
-            return np.zeros(len(features))
-        return self._prior.expected(features - self._center)
+        return foreseen(self._prior, features - self._center)
 
     def _scaled(self, rows: Array) -> Array:
         return in_spreads(rows - self._center, self._spread)

@@ -103,6 +103,13 @@ class NestPrior:
         return condition(kernel, self.log_times / self._deviation, self.noise)
 
 
+def foreseen(prior: NestPrior | None, differences: Array) -> Array:
+    """What other pipelines say of schedules, as `NestPrior.expected`; nothing without a prior."""
+    if prior is None or not len(differences):
+        return np.zeros(len(differences))
+    return prior.expected(differences)
+
+
 def fit_prior(pipelines: Sequence[RecordedPipeline]) -> NestPrior:
     """Learn from several pipelines."""
     rows, log_times = _differences(pipelines)

@@ -16,13 +16,13 @@ from halide_autotune.autotune_loop.cost_model.process.child_process import Model
 from halide_autotune.autotune_loop.cost_model.tree_gru.loop_paths import loop_paths
 from halide_autotune.autotune_loop.cost_model.tree_gru.training import TreeGruProblem
 from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWeights, tree_gru_scores
-from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times, fewer
+from halide_autotune.autotune_loop.gaussian_process import clipped_log_times, fewer
 from halide_autotune.autotune_loop.lowered.loop_rows import LoopRows, loop_rows
 from halide_autotune.autotune_loop.lowered.lowered_file import unpack_lowered
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
 from halide_autotune.autotune_loop.search.models.ensemble import bagged, ensemble_of
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, foreseen
 
 # In the process that has TensorFlow.
 TrainTreeGru = Callable[[TreeGruProblem], TreeGruWeights]
@@ -57,30 +57,22 @@ class TreeGru:
         schedules, logs = [timed[place] for place in kept], logs[kept]
         rows = np.array([each.features for each in schedules], dtype=np.float64)
         self._prior, self._center = prior, rows.mean(axis=0)
-        paths = loop_paths([_rows(each) for each in schedules])
+        paths, said = loop_paths([_rows(each) for each in schedules]), foreseen(prior, rows - self._center)
         draws = bagged(_MEMBERS, len(schedules), seed=len(schedules))
-        problem = TreeGruProblem(paths, logs, self._foreseen(schedules), draws, uses_ranks, seed=len(schedules))
+        problem = TreeGruProblem(paths, logs, said, draws, uses_ranks, seed=len(schedules))
         self._weights = train(problem)
         if not all(np.isfinite(each).all() for each in self._weights.tensors()):
             raise ModelProcessError("The networks that walk loops have learnt nothing that is a number.")
-        self._ensemble = ensemble_of(self._scores(schedules), logs, rows, draws)
+        self._ensemble = ensemble_of(tree_gru_scores(self._weights, paths, said), logs, rows, draws)
 
     def expectation(self, schedules: Sequence[LoweredSchedule]) -> Expectation:
         """What is expected of schedules: the networks' mean, and how much they differ."""
-        return self._ensemble.expectation(self._scores(schedules), [each.features for each in schedules])
-
-    def _scores(self, schedules: Sequence[LoweredSchedule]) -> Array:
+        features = [each.features for each in schedules]
         if not schedules:
-            return np.zeros((len(self._weights.cost), 0))
+            return self._ensemble.expectation(np.zeros((_MEMBERS, 0)), features)
         paths = loop_paths([_rows(each) for each in schedules])
-        return tree_gru_scores(self._weights, paths, self._foreseen(schedules))
-
-    def _foreseen(self, schedules: Sequence[LoweredSchedule]) -> Array:
-        """What other pipelines say of schedules."""
-        if self._prior is None or not schedules:
-            return np.zeros(len(schedules))
-        features = np.array([each.features for each in schedules], dtype=np.float64)
-        return self._prior.expected(features - self._center)
+        said = foreseen(self._prior, np.array(features, dtype=np.float64) - self._center)
+        return self._ensemble.expectation(tree_gru_scores(self._weights, paths, said), features)
 
 
 @lru_cache(_MOST_KEPT)

@@ -34,6 +34,12 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
     made.close()
 
 
+def learner_of(store: RunStore, start: Weights, heard: list[Event], own: Weights | None = None) -> Learner:
+    """What learns in a run; `own` are Halide's weights, if `start` comes from other runs."""
+    is_transferred = own is not None
+    return Learner(store, start, SPEC, os.environ, None, heard.append, own or start, is_transferred=is_transferred)
+
+
 @pytest.mark.usefixtures("tensorflow_ready")
 @pytest.mark.parametrize("transferred_is_right", [True, False])
 def test_the_better_of_transferred_and_own_weights_is_trained_on(
@@ -42,7 +48,7 @@ def test_the_better_of_transferred_and_own_weights_is_trained_on(
     stranger = perturb_weights(baseline, 3.0, seed=4)
     truth = stranger if transferred_is_right else baseline
     heard: list[Event] = []
-    with Learner(store, stranger, SPEC, os.environ, None, heard.append, baseline, is_transferred=True) as learner:
+    with learner_of(store, stranger, heard, baseline) as learner:
         learner.start()
         for number, search in enumerate(searches):
             times_ms = CostModel(truth, NUM_CORES).predict(search.featurizations())
@@ -65,9 +71,7 @@ def test_the_order_of_measuring_does_not_matter(
     learnt = []
     for name, ordered in (("forwards", samples), ("backwards", samples[::-1])):
         store = RunStore(tmp_path / name, make_record(), resume=False)
-        with Learner(
-            store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False
-        ) as learner:
+        with learner_of(store, baseline, []) as learner:
             learner.start()
             for path, time_ms in ordered:
                 learner.add_sample(training_sample(path, time_ms, 1))
@@ -81,8 +85,7 @@ def test_the_order_of_measuring_does_not_matter(
 def test_what_was_learnt_is_what_predicts(store: RunStore, searches: list[PluginSearch], baseline: Weights) -> None:
     search = searches[0]
     paths = [schedule.featurization_path for schedule in search.schedules]
-    tell = list[Event]().append
-    with Learner(store, baseline, SPEC, os.environ, None, tell, baseline, is_transferred=False) as learner:
+    with learner_of(store, baseline, []) as learner:
         learner.start()
         before_ms = learner.predict(paths)
         for number, path in enumerate(paths):
@@ -102,7 +105,7 @@ def test_a_run_goes_on_without_a_process_that_was_killed(
 ) -> None:
     paths = [schedule.featurization_path for schedule in searches[0].schedules]
     heard: list[Event] = []
-    with Learner(store, baseline, SPEC, os.environ, None, heard.append, baseline, is_transferred=False) as learner:
+    with learner_of(store, baseline, heard) as learner:
         learner.start()
         assert None not in learner.predict(paths)
         (child,) = [
@@ -129,16 +132,13 @@ def test_a_process_that_cannot_start_or_is_to_end_is_no_loss_to_survive(
     paths = [schedule.featurization_path for schedule in searches[0].schedules]
     heard: list[Event] = []
 
-    def learner() -> Learner:
-        return Learner(store, baseline, SPEC, os.environ, None, heard.append, baseline, is_transferred=False)
-
-    with learner() as interrupted:
+    with learner_of(store, baseline, heard) as interrupted:
         interrupted.start()
         interrupted.predict(paths)
         interrupted.interrupt()
         with pytest.raises(ModelProcessError):
             interrupted.predict(paths)
-    with learner() as unstarted:
+    with learner_of(store, baseline, heard) as unstarted:
         unstarted.start()
         unstarted._process.kill()
         with pytest.raises(ModelProcessError):
@@ -149,24 +149,21 @@ def test_a_process_that_cannot_start_or_is_to_end_is_no_loss_to_survive(
 def test_too_few_samples_are_not_worth_a_training(
     store: RunStore, searches: list[PluginSearch], baseline: Weights
 ) -> None:
-    learner = Learner(store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False)
+    learner = learner_of(store, baseline, [])
     for count, schedule in enumerate(searches[0].schedules[:MIN_UNIQUE_SCHEDULES], start=1):
         learner.add_sample(training_sample(schedule.featurization_path, 1.0, 1))
         assert learner.has_new_samples == (count == MIN_UNIQUE_SCHEDULES)
 
 
 def test_damaged_learnt_weights_may_be_deleted(store: RunStore, baseline: Weights) -> None:
-    def learner() -> Learner:
-        return Learner(store, baseline, SPEC, os.environ, None, lambda event: None, baseline, is_transferred=False)
-
-    learner()
+    learner_of(store, baseline, [])
     path = store.updated_weights
     for damage in (b"", path.read_bytes()[:-4]):
         path.write_bytes(damage)
         with pytest.raises(WeightsError) as caught:
-            learner()
+            learner_of(store, baseline, [])
         assert f"{path} is damaged" in caught.value.message
         assert caught.value.next_step.startswith("Delete the file") and "--resume" in caught.value.next_step
     path.unlink()
-    learner()
+    learner_of(store, baseline, [])
     assert weights_sha256(read_weights(path)) == weights_sha256(baseline)
