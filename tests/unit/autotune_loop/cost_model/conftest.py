@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import unittest.mock
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 
 from benchmarks.random_schedules import RandomSchedule, SearchLog, sample_schedules
 from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
+from halide_autotune.autotune_loop.cost_model.process import model_process
+from halide_autotune.autotune_loop.cost_model.process.child_process import ChildProcess
 from halide_autotune.autotune_loop.store.featurization import Featurization, read_featurization
 from halide_autotune.autotune_loop.store.sample_file import Sample
 from halide_autotune.targets.halide_install import find_halide_install
@@ -39,6 +43,13 @@ class PluginSearch:
     def featurizations(self) -> list[Featurization]:
         network = self.weights.network
         return [read_featurization(schedule.featurization_path, network) for schedule in self.schedules]
+
+
+@pytest.fixture(scope="module")
+def own_processes() -> Iterator[None]:
+    """Cost models have processes of their own, which end where they are killed; forks of a shared one go on."""
+    with unittest.mock.patch.object(model_process, "ChildProcess", ChildProcess):
+        yield
 
 
 @pytest.fixture(scope="session")

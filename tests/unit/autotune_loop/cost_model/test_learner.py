@@ -23,6 +23,8 @@ from tests.measured_candidates import training_sample
 from tests.run_specs import make_record, make_spec
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 NUM_CORES = 2
 SPEC = make_spec(parallelism=NUM_CORES, options=RunOptions.of(epochs=1))
 

@@ -35,7 +35,7 @@ from tests.process_state import await_condition
 from tests.unit.autotune_loop.cost_model.conftest import PluginSearch
 from tests.unit.autotune_loop.cost_model.tree_gru.timed_nests import timed_nest
 
-pytestmark = pytest.mark.toolchain
+pytestmark = [pytest.mark.toolchain, pytest.mark.usefixtures("own_processes")]
 
 NUM_CORES = 2
 
