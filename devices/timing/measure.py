@@ -48,7 +48,7 @@ _NOT_ITS_OWN = (
 )
 # A simulated call takes as long as the one before, once the caches are as the calls leave them.
 _SIMULATED_TIME_ARGUMENTS = (
-    "--warm-up-s 0 --precision 0 --min-repetition-s 0 --min-repetitions 2 --max-repetitions 2 --max-time-s 1000000"
+    "--warm-up-s 0 --precision 0 --min-repetition-s 0 --min-repetitions 1 --max-repetitions 1 --max-time-s 1000000"
 ).split()
 # Extents, and first coordinates if they are not all 0, as an option --size has them; of up to eight dimensions.
 _SHAPE = re.compile(r"\d[\dx]{0,95}(@-?\d[-\dx]{0,103})?", re.ASCII)
@@ -201,8 +201,7 @@ def measure_kernel(
         kernel=kernel,
         device=device.name,
         clock=device.clock,
-        # Simulated times differ only by what the first of the calls found in the caches.
-        repetitions_s=(min(times.repetitions_s),) if is_simulated else times.repetitions_s,
+        repetitions_s=times.repetitions_s,
         stopped_by=times.stopped_by,
         output_checked=reference is not None,
         canary_s=outcome.canary_s,

@@ -235,6 +235,8 @@ void simulate_cores(int cores);
 int64_t saved_by_cores_ns(void);
 /* Reads a clock that nothing else reads: this starts a simulated clock that waits for it. */
 void start_simulated_clock(void);
+/* Reads another one: between two such readings a simulated clock that waits has its caches warmed up. */
+void mark_warm_up(void);
 
 /* timing.c; `beside` is timed in alternation with it, by `process` if that is not NULL; or NULL. `first_call_s` is the
  * time of an earlier call, or negative. */

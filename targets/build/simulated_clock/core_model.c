@@ -269,16 +269,16 @@ static void end_block(void) {
     for (size_t i = 0; i < current->count; i++) decided_cycle = execute(&current->instructions[i]);
 }
 
-void begin_block(struct core_block *block) {
+void begin_block(struct core_block *block, bool is_timed) {
     if (current) {
-        end_block();
+        if (is_timed) end_block();
         follow(current->serial, block->serial);
     }
     current = block;
 }
 
-void begin_system_call(void) {
-    if (current) end_block();
+void begin_system_call(bool is_timed) {
+    if (current && is_timed) end_block();
     current = NULL;
     fetch_cycle = left_cycle;
     fetched_in_cycle = 0;

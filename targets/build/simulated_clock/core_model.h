@@ -35,11 +35,12 @@ extern const struct core_kind X86_CORE, AARCH64_CORE, ARM_CORE;
 
 void set_up_core(const struct core_kind *kind);
 
-/* A block has begun; the one before is over, and its instructions know their addresses. */
-void begin_block(struct core_block *block);
+/* A block has begun; the one before is over, and its instructions know their addresses. What is not timed only shows the
+ * branch predictor what follows what. */
+void begin_block(struct core_block *block, bool is_timed);
 
 /* The block that is under way ends in a system call, before which everything has to be done. */
-void begin_system_call(void);
+void begin_system_call(bool is_timed);
 
 /* Cycles since the start, of all blocks that are over. */
 uint64_t core_cycles(void);

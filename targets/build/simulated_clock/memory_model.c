@@ -174,19 +174,30 @@ static bool follow_store_buffer(uint64_t address, bool is_store, bool is_8_bytes
     return current.blocked;
 }
 
-struct memory_access access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
-    struct memory_access access = {.is_blocked = follow_store_buffer(address, is_store, is_8_bytes, instruction)};
+static inline void access_line(uint64_t address, const void *instruction, struct memory_access *access) {
     const uint64_t line = address >> LINE_BITS;
-    if (line == last_line) return access;
+    if (line == last_line) return;
     last_line = line;
     const uint64_t page = address >> PAGE_BITS;
     if (page != last_page) {
         last_page = page;
         touch_page(page);
-        while (access.page_level < PAGE_LEVELS && !look_up(&page_levels[access.page_level], page)) access.page_level++;
+        while (access->page_level < PAGE_LEVELS && !look_up(&page_levels[access->page_level], page)) {
+            access->page_level++;
+        }
     }
-    if (!look_up(&levels[0], line)) miss(line, instruction, &access);
+    if (!look_up(&levels[0], line)) miss(line, instruction, access);
+}
+
+struct memory_access access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction) {
+    struct memory_access access = {.is_blocked = follow_store_buffer(address, is_store, is_8_bytes, instruction)};
+    access_line(address, instruction, &access);
     return access;
+}
+
+void warm_up_memory(uint64_t address, const void *instruction) {
+    struct memory_access unused = {.level = 0};
+    access_line(address, instruction, &unused);
 }
 
 void forget_pages(uint64_t address, uint64_t size_bytes) {

@@ -7,7 +7,7 @@
 
 enum { LINE_BITS = 6, PAGE_BITS = 12, LEVELS = 3, PAGE_LEVELS = 2 };
 
-/* Absolute counts since the start: read them, never reset them. */
+/* Counts since the clock began to run. */
 struct memory_counts {
     uint64_t random[LEVELS];     /* lines that were not in this level, and that no prefetcher foresees */
     uint64_t sequential[LEVELS]; /* lines that were not, but next to a stream's last, or at an instruction's stride */
@@ -30,6 +30,9 @@ struct memory_access {
 /* Each access of the guest. A vector's comes in parts of 8 bytes, one call each, with the same `instruction`: any value
  * that is another one for the next instruction. */
 struct memory_access access_memory(uint64_t address, bool is_store, bool is_8_bytes, const void *instruction);
+
+/* The same for what is not timed: caches and pages are as after an access, but for stores that are on their way. */
+void warm_up_memory(uint64_t address, const void *instruction);
 
 /* These pages are the kernel's again: the next access to each of them faults. */
 void forget_pages(uint64_t address, uint64_t size_bytes);

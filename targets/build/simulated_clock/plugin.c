@@ -9,7 +9,8 @@
  * l1_bytes…         data caches; each larger than the one before, the last level 0 where l2 is the last
  * memory_percent    how much dearer lines from memory are because other cores want some too (100)
  * marked            the clock stands until the program has read CLOCK_PROCESS_CPUTIME_ID: what comes before is emulated
- *                   several times as fast, and leaves the caches empty */
+ *                   several times as fast, and leaves the caches empty. But what comes between two readings of
+ *                   CLOCK_THREAD_CPUTIME_ID warms up the caches and the branch predictor */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ enum {
 };
 
 enum { LARGEST_ERROR = 4095 }; /* of a system call, negated */
-enum { PROCESS_TIME = 2 };     /* CLOCK_PROCESS_CPUTIME_ID, of every Linux */
+enum { PROCESS_TIME = 2, THREAD_TIME = 3 }; /* CLOCK_PROCESS_CPUTIME_ID and CLOCK_THREAD_CPUTIME_ID, of every Linux */
 static const uint64_t NANOSECONDS_PER_S = 1000000000;
 
 /* System calls, in one of the two numberings; -1: not there. */
@@ -78,7 +79,7 @@ static struct settings settings = {.memory_percent = 100};
 static const struct guest *guest;
 static const struct core_kind *core; /* the guest's; NULL where instructions are counted alone */
 static uint64_t instructions; /* added to by the translated code itself */
-static bool is_running = true; /* the clock */
+static enum { RUNNING, WARMING_UP, STANDING } state; /* of the clock: it stands while caches warm up, too */
 static uint64_t call_arguments[2];
 static uint64_t program_break;
 
@@ -94,7 +95,7 @@ static uint64_t counted_tenths(void) {
 }
 
 static uint64_t simulated_ns(void) {
-    if (!is_running) return 0;
+    if (state != RUNNING) return 0;
     const uint64_t tenths = core ? core_cycles() * TENTHS_PER_CYCLE : counted_tenths();
     return (tenths + memory_counts.fresh_pages * FRESH_PAGE_TENTHS) / TENTHS_PER_NS;
 }
@@ -111,8 +112,12 @@ static void add_access(struct memory_access *all, struct memory_access access) {
 
 static void count_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
     (void)vcpu;
-    if (!is_running) return;
+    if (state == STANDING) return;
     struct core_instruction *instruction = data;
+    if (state == WARMING_UP) {
+        warm_up_memory(address, (const void *)instruction->serial);
+        return;
+    }
     const bool is_store = qemu_plugin_mem_is_store(info);
     uint64_t *places = is_store ? instruction->stored : instruction->loaded;
     places[1] = (address >> 3) + 1;
@@ -125,7 +130,7 @@ static void count_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t
 
 static void count_block(unsigned int vcpu, void *block) {
     (void)vcpu;
-    if (is_running) begin_block(block);
+    if (state != STANDING) begin_block(block, state == RUNNING);
 }
 
 /* Blocks are never given back: the emulator may still run them. */
@@ -165,7 +170,7 @@ static void keep_arguments(qemu_plugin_id_t id, unsigned int vcpu, int64_t numbe
     (void)id, (void)vcpu, (void)number, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
     call_arguments[0] = a1;
     call_arguments[1] = a2;
-    if (core) begin_system_call();
+    if (core) begin_system_call(state == RUNNING);
 }
 
 /* The emulator has just written the real time there, so the address is the guest's to write to. */
@@ -192,9 +197,12 @@ static void end_call(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, int
     if (result < 0 && result >= -LARGEST_ERROR) return;
     const uint64_t place = guest->is_32_bit ? (uint32_t)result : (uint64_t)result;
     if (number == calls->clock_gettime || number == calls->clock_gettime64) {
-        if (call_arguments[0] == PROCESS_TIME && !is_running) {
-            is_running = true;
+        if (call_arguments[0] == PROCESS_TIME && state != RUNNING) {
+            state = RUNNING;
             instructions = 0;
+            memory_counts = (struct memory_counts){.fresh_pages = 0};
+        } else if (call_arguments[0] == THREAD_TIME && state != RUNNING) {
+            state = state == STANDING ? WARMING_UP : STANDING;
         }
         write_time(call_arguments[1], guest->is_32_bit && number == calls->clock_gettime);
     } else if (number == calls->munmap || number == calls->madvise || number == calls->mremap) {
@@ -267,7 +275,7 @@ __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t 
         if (!read_setting(arguments[i])) return refuse("it does not take ", arguments[i]), -1;
     }
     if (!check_settings()) return -1;
-    is_running = !settings.is_marked;
+    state = settings.is_marked ? STANDING : RUNNING;
     if (settings.size_bytes[0]) core = guest->core;
     if (core) {
         set_up_core(core);

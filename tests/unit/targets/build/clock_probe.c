@@ -1,10 +1,11 @@
 /* What the tests of the simulated clock run under the emulator: one task, timed by the program's own clock.
  *
- *     clock_probe sleep | clock | mark | thread | fresh | forward | split | misses | chains | divisions | gathers | branches
+ *     clock_probe sleep | clock | mark | warm | cold | thread | fresh | forward | split | misses | chains | divisions | gathers | branches
  *                 | walk STRIDE COUNT
  *
  * Prints nanoseconds, one number a line. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { WALKED_BYTES = 8 << 20, PAGES = 512, PAGE_BYTES = 4096, READINGS = 2000, FORWARDED = 10000, STEPS = 10000, CHAINS = 8, MISSES = 40000 };
+enum { WALKED_BYTES = 8 << 20, PAGES = 512, PAGE_BYTES = 4096, READINGS = 2000, FORWARDED = 10000, STEPS = 10000, CHAINS = 8, MISSES = 40000, LINES = 4096, LINE_BYTES = 64 };
 
 static int64_t now_ns(void) {
     struct timespec now;
@@ -34,6 +35,25 @@ static void walk(size_t stride, long count) {
         place = (place + stride) % WALKED_BYTES;
     }
     print_ns(now_ns() - start_ns);
+}
+
+/* Reads what fits in level 2, after a marked clock has seen it read before, or has not. */
+static void read_lines_twice(bool is_seen_before) {
+    static volatile char lines[LINES * LINE_BYTES];
+    static char others[WALKED_BYTES];
+    struct timespec unused;
+    if (is_seen_before) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &unused);
+    for (size_t i = 0; i < sizeof lines; i += LINE_BYTES) (void)lines[i];
+    volatile int64_t on_the_stack = now_ns(); /* whose page is to be known, too */
+    (void)on_the_stack;
+    if (is_seen_before) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &unused);
+    memset(others, 1, sizeof others); /* is never seen */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &unused);
+    for (int turn = 0; turn < 2; turn++) {
+        const int64_t start_ns = now_ns();
+        for (size_t i = 0; i < sizeof lines; i += LINE_BYTES) (void)lines[i];
+        print_ns(now_ns() - start_ns);
+    }
 }
 
 static int64_t touch_ns(volatile char *memory) {
@@ -233,6 +253,10 @@ int main(int count, char **arguments) {
         walk(64, STEPS);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &unused);
         walk(64, STEPS);
+    } else if (strcmp(task, "warm") == 0) {
+        read_lines_twice(true);
+    } else if (strcmp(task, "cold") == 0) {
+        read_lines_twice(false);
     } else if (strcmp(task, "thread") == 0) {
         pthread_t thread;
         pthread_create(&thread, NULL, nothing, NULL);

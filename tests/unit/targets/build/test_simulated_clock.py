@@ -203,6 +203,14 @@ def test_a_marked_clock_stands_until_it_is_wanted(probe: Probe) -> None:
     assert marked.times_ns("mark") == [before_ns, after_ns]
 
 
+def test_caches_can_be_warmed_up_while_a_marked_clock_stands(probe: Probe) -> None:
+    marked = Probe(tuple(f"{word},marked=on" if "l1_bytes" in word else word for word in probe.command))
+    cold_ns, _ = marked.times_ns("cold")
+    warm_ns, again_ns = marked.times_ns("warm")
+    assert warm_ns < cold_ns / 4 and warm_ns == pytest.approx(again_ns, rel=0.02)
+    assert marked.times_ns("warm") == [warm_ns, again_ns]
+
+
 def test_second_thread_is_refused(probe: Probe) -> None:
     done = probe.run("thread")
     assert done.returncode == 1
@@ -282,14 +290,15 @@ def test_the_runner_wants_a_marked_clock_for_its_repetitions_only(
 ) -> None:
     executable = workshop.link([compile_kernel("blur_tiled", guest.halide_target, tmp_path)], guest, tmp_path / "batch")
     repetitions_s = []
-    for marked in (False, True):
+    for marked, repetitions in ((False, 2), (True, 1)):
         clock = simulated_clock_arguments(plugin, MACHINE, 4, marked=marked)
         runner = Runner(executable, (*guest.emulator, *clock))
         reference = str(tmp_path / f"reference-{marked}.raw")
         options = ("--kernel", "blur_tiled", "--simulated-cores", "4")
         runner(*options, "--write-reference", reference)
-        repeated = ("--time", *"--warm-up-s 0 --min-repetition-s 0 --min-repetitions 2 --max-repetitions 2".split())
+        count = ("--min-repetitions", str(repetitions), "--max-repetitions", str(repetitions))
+        repeated = ("--time", "--warm-up-s", "0", "--min-repetition-s", "0", *count)
         repetitions_s.append(runner(*options, "--reference", reference, *repeated).one("timed")["repetitions_s"])
-    # A marked clock finds empty caches in the first repetition, which is therefore the slower one.
-    assert repetitions_s[1][0] > repetitions_s[1][1]
-    assert min(repetitions_s[1]) == pytest.approx(min(repetitions_s[0]), rel=0.02)
+    # The call whose output is checked has warmed up the caches, though the clock stood; but not for what calls it.
+    (once_s,) = repetitions_s[1]
+    assert once_s == pytest.approx(repetitions_s[0][1], rel=0.03)
