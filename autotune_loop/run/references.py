@@ -249,7 +249,8 @@ class _Preparation:
             run = self._reference_run(built, others)
             timing = self.dispatcher.prepare(run, self.index, self.settings, self.stop.is_set)
             result = None if timing is None else timing.result
-            self.on_held(0.0 if timing is None else timing.held_s)
+            held_s = 0.0 if timing is None else timing.held_s
+            self.on_held(held_s)
             if not isinstance(result, MeasureFailure):
                 state.reference = replace(state.reference, run=run)
                 if self.context.profile.has_doubtful_vectors and not built.is_plain:
@@ -262,7 +263,7 @@ class _Preparation:
                 if result is not None:
                     self._use_as_yardstick(state, built.kernel, result)
                     if built.ships:
-                        self._let_compete(_REFERENCE, state, built, result)
+                        self._let_compete(_REFERENCE, state, built, result, held_s)
                 return built.is_plain
             if self.stop.is_set():
                 return False
@@ -298,10 +299,10 @@ class _Preparation:
     def _add_rival(self, state: TaskState, built: BuiltReference | GeneratorFailure | None) -> None:
         """Time the first schedule that is the reference elsewhere and whose output is the reference's."""
         while isinstance(built, BuiltReference) and not self.stop.is_set():
-            result = self._checked(built.kernel, state.reference, state.yardstick)
+            result, held_s = self._checked(built.kernel, state.reference, state.yardstick)
             if isinstance(result, Measurement):
                 if built.ships:
-                    self._let_compete(_RIVAL, state, built, result)
+                    self._let_compete(_RIVAL, state, built, result, held_s)
                 return
             if result is not None:
                 self.listen(Notice(f"{built.autoscheduler}'s schedule is left out: {result.message}"))
@@ -309,25 +310,27 @@ class _Preparation:
 
     def _checked(
         self, kernel: KernelObject, reference: TaskReference, yardstick: Yardstick | None
-    ) -> Measurement | MeasureFailure | None:
-        """Check and time a kernel; None if the run is stopped first."""
+    ) -> tuple[Measurement | MeasureFailure | None, float]:
+        """Check and time a kernel, and how long that held a device; None if the run is stopped first."""
         executable = self._link(_RIVAL, [kernel] if yardstick is None else [kernel, yardstick.kernel])
         settings = self.settings if yardstick is None else replace(self.settings, beside=yardstick.kernel.name)
-        results: list[Measurement | MeasureFailure] = []
+        results: list[tuple[Measurement | MeasureFailure, float]] = []
         self.dispatcher.run(
             [MeasureJob(executable, kernel.name, self.index, reference.run, reference.tolerance)],
             lambda job: settings,
-            lambda job, result, held_s: results.append(result),
+            lambda job, result, held_s: results.append((result, held_s)),
             self.stop.is_set,
         )
         self.dispatcher.forget(executable)
-        return results[0] if results else None
+        return results[0] if results else (None, 0.0)
 
-    def _let_compete(self, kind: str, state: TaskState, built: BuiltReference, measurement: Measurement) -> None:
+    def _let_compete(
+        self, kind: str, state: TaskState, built: BuiltReference, measurement: Measurement, held_s: float
+    ) -> None:
         placement = None
         if state.yardstick is not None:
             placement = state.yardstick.place(measurement) or Placement(1.0, measurement.median_s * 1e3)
-        self.store.database.add_measurement(measurement, "reference", sum(measurement.repetitions_s), placement)
+        self.store.database.add_measurement(measurement, "reference", held_s, placement)
         folder = self.store.keep_header(kind, self.index, built.schedule_path.read_text())
         median_ms = measurement.comparable_median_s * 1e3
         if placement is not None and state.scale is not None:

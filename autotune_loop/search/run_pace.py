@@ -35,7 +35,8 @@ class RunPace:
         built_s, timed_s = self._built_s(), self.store.database.timing_times_s()
         built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
         timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
-        return built_each_s / self.executor.build_slots + timed_each_s / max(1, len(self.context.devices))
+        timed_at_once = sum(device.at_once for device in self.context.devices)
+        return built_each_s / self.executor.build_slots + timed_each_s / max(1, timed_at_once)
 
     def limit_s(self) -> float:
         """How long building one may take: a few times as long as others usually took."""

@@ -38,6 +38,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             known: Sequence[KnownSchedule] = (),
             model: str = "lowered",
             acquisition: str = "bound",
+            at_once: int = 1,
         ) -> Setting:
             folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
             store = RunStore(folder, make_record(make_spec(make_task(NAME))), resume=False)
@@ -57,7 +58,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 limits=SimpleNamespace(search_s=20.0, budget_s=budget_s),
                 parallelism=4,
                 sample_file_name=NAME,
-                devices=(),
+                devices=(SimpleNamespace(at_once=at_once),),
             )
             executor = opened.enter_context(contextlib.closing(ScriptedExecutor(answer)))
             heard: list[Event] = []

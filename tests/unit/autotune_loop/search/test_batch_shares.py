@@ -58,6 +58,13 @@ def test_batches_are_small_enough_for_many_generations_in_the_budget(
     assert make().proposals.batch_size(0, 32, is_first=False) == 32, "without a budget there is time"
 
 
+def test_what_is_timed_at_once_counts_for_the_size_of_batches(make: Make) -> None:
+    run = make(budget_s=1200.0, at_once=4)
+    reference = Measurement("reference", "qemu", Clock.SIMULATED, (0.01,), "repetitions", False)
+    run.store.database.add_measurement(reference, "reference", 16.0)
+    assert run.proposals.batch_size(0, 32, is_first=False) == 8, "as where one at a time takes 4 s"
+
+
 def test_later_all_have_their_share(make: Make) -> None:
     run = make()
     shares = run.proposals.divide(WORK, sampled(run, 12), 12)
