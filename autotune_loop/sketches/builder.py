@@ -24,7 +24,7 @@ from halide_autotune.autotune_loop.sketches.inlined import (
     weights,
 )
 from halide_autotune.autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
-from halide_autotune.autotune_loop.sketches.places import packed_at, place_of
+from halide_autotune.autotune_loop.sketches.places import is_around_tasks, packed_at, place_of
 from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
 from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
 from halide_autotune.targets.pipeline.shape import STEP, FuncShape, ReadShape
@@ -204,8 +204,9 @@ class SketchBuilder:
         self._draft = self._draft.with_func(name, func)
         structure = DraftStructure(self._draft, self._names)
         roles = roles_of(structure, name, structure.region(name), self._lanes(name))
+        is_root = compute == ROOT or is_around_tasks(structure, name, compute)
         stages = tuple(
-            self._stage(structure, Site(name, index), roles, pairs, is_root=compute == ROOT)
+            self._stage(structure, Site(name, index), roles, pairs, is_root=is_root)
             for index in range(len(func.stages))
         )
         self._draft = self._draft.with_func(name, replace(func, stages=stages))

@@ -10,7 +10,7 @@ from halide_autotune.autotune_loop.draft.model import LoopKind
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.directives import Split
 from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
-from halide_autotune.autotune_loop.sketches.inlined import hosts_scan, is_scan
+from halide_autotune.autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, hosts_scan, is_scan
 from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, loops_of, roles_of, work_of
 from halide_autotune.autotune_loop.sketches.style import Fusion, Style
 from halide_autotune.targets.pipeline.shape import StageShape
@@ -28,7 +28,7 @@ _VECTORS = 4
 def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> tuple[LoopLevel, LoopLevel | None]:
     """Where a Func is computed, and where it is stored if that is further out."""
     if hosts_scan(structure, name):
-        return ROOT, None
+        return _around_tasks(structure, name), None
     levels = [
         level
         for level in _within_tasks(structure, name)
@@ -48,13 +48,22 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
             if store is not None and _slides(structure, name, level, store, lanes, style.redundancy):
                 return level, store
     if style.fusion is Fusion.ROOT:
-        return ROOT, None
+        return _around_tasks(structure, name), None
     repeated = {level: _repeated(structure, name, level) for level in levels if _fits(structure, name, level, style)}
     allowed = [level for level, times in repeated.items() if times <= style.redundancy]
     if not allowed:
-        return ROOT, None
+        return _around_tasks(structure, name), None
     # Further in, all that is computed twice is so for each of its readers' tiles, and what it reads again.
     return (allowed[0] if style.fusion is Fusion.ROWS else min(allowed, key=repeated.__getitem__)), None
+
+
+def is_around_tasks(structure: DraftStructure, name: str, level: LoopLevel) -> bool:
+    """Whether tasks are in this loop, and not this loop in a task: what is computed here has tasks of its own."""
+    levels = structure.levels(name)
+    if level not in levels:
+        return False
+    tasks = [place for place, each in enumerate(levels) if structure.kind(each) is LoopKind.PARALLEL]
+    return bool(tasks) and tasks[-1] < levels.index(level)
 
 
 def packed_at(structure: DraftStructure, name: str) -> LoopLevel | None:
@@ -70,6 +79,19 @@ def packed_at(structure: DraftStructure, name: str) -> LoopLevel | None:
     assert shape is not None
     is_scattered = needed[0] < whole[0] and math.prod(needed[1:]) >= _MANY_ROWS
     return levels[-1] if is_scattered and math.prod(needed) * shape.value_bytes <= _CACHE_BYTES else None
+
+
+def _around_tasks(structure: DraftStructure, name: str) -> LoopLevel:
+    """The innermost loop around tasks of which each iteration needs another part of a large Func, as a loop over
+    channels does; else the root."""
+    shape = structure.shape(name)
+    whole = math.prod(structure.region_at(name, ROOT))
+    for level in structure.levels(name) if shape is not None and bytes_of(shape) > LARGE_BYTES else ():
+        if level != ROOT and is_around_tasks(structure, name, level):
+            is_part = 2 * math.prod(structure.region_at(name, level)) <= whole
+            if is_part and _repeated(structure, name, level) <= _ONCE:
+                return level
+    return ROOT
 
 
 def _within_tasks(structure: DraftStructure, name: str) -> Sequence[LoopLevel]:

@@ -44,7 +44,8 @@ def _applies(style: Style, names: PipelineNames) -> bool:
         return is_mostly_sums(names)
     if style.pairs:
         return _has_halves(names)
-    return style.fusion is not Fusion.COLUMNS or _has_large_scan(names)
+    is_of_scans = style.fusion is Fusion.COLUMNS or (style.columns is not None and style.channels is Channels.OUTSIDE)
+    return not is_of_scans or _has_large_scan(names)
 
 
 def _has_halves(names: PipelineNames) -> bool:
@@ -82,6 +83,7 @@ def _styles() -> dict[str, Style]:
         "rows-block-2": replace(rows, block=2),
         "columns-block-2": replace(columns, block=2),
         "tiles-32x16": replace(tiles, rows=16, columns=32),
+        "tiles-32x16-channels-outside": replace(tiles, rows=16, columns=32, channels=Channels.OUTSIDE),
         "rows-parts": replace(rows, parts=2),
         "rows-pairs-per-vector": replace(pairs, per_vector=True),
         "rows-wide": replace(rows, is_wide=True),

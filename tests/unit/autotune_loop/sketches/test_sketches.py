@@ -66,7 +66,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "generator",
-    ["stencils", "bins", "mosaic", "patches", "product", "pyramid", "scan", "spread", "statistics", "versions"],
+    ["stencils", "bins", "mosaic", "patches", "planes", "product", "pyramid", "scan", "spread", "statistics", "versions"],
 )
 def test_every_sketch_is_taken(
     generator: str,
@@ -181,6 +181,21 @@ def test_what_goes_along_the_rows_is_computed_in_strips_of_columns(named: Named)
     assert along.compute == LoopLevel("output", task) and along.store is None
     assert "x" in output.stages[0].root_of(task) and "y" in output.stages[0].order, "all rows are of one task"
     assert not any(name.startswith("columns") for name in by_name(named("stencils"))), "nothing goes along its rows"
+
+
+def test_large_pictures_between_scans_are_made_one_channel_at_a_time(named: Named) -> None:
+    found = by_name(named("planes"))
+    outside = found["tiles-32x16-channels-outside"].funcs
+    assert outside["output"].stages[0].order[-1] == "c" and "c" not in outside["output"].stages[0].kinds
+    turned = outside["turned"]
+    assert turned.compute == LoopLevel("output", "c"), "all of it is needed, but of one channel"
+    assert LoopKind.PARALLEL in turned.stages[0].kinds.values(), "with tasks of its own"
+    for scan, reader in (("along", "turned"), ("again", "output")):
+        compute = outside[scan].compute
+        assert compute is not None and compute.func == reader and compute.variable != "c", "in the reader's tasks"
+        assert all(LoopKind.PARALLEL not in stage.kinds.values() for stage in outside[scan].stages)
+    assert found["tiles-32x16"].funcs["turned"].compute == ROOT
+    assert "tiles-32x16-channels-outside" not in by_name(named("stencils")), "nothing goes along its rows"
 
 
 def test_long_reductions_are_summed_in_parts(named: Named) -> None:

@@ -135,6 +135,27 @@ public:
     }
 };
 
+// Goes along the rows of three large pictures, and then along their columns.
+class Planes : public Generator<Planes> {
+public:
+    Input<Buffer<float, 3>> input{"input"};
+    Output<Buffer<float, 3>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y"), c("c");
+        RDom rows(1, 1023);
+        Func along("along"), turned("turned"), again("again");
+        along(x, y, c) = input(x, y, c);
+        along(x, rows, c) = along(x, rows - 1, c) / 2 + input(x, rows, c);
+        turned(x, y, c) = along(y, x, c);
+        again(x, y, c) = turned(x, y, c);
+        again(x, rows, c) = again(x, rows - 1, c) / 2 + turned(x, rows, c);
+        output(x, y, c) = again(y, x, c);
+        input.set_estimates({{0, 1024}, {0, 1024}, {0, 3}});
+        output.set_estimates({{0, 1024}, {0, 1024}, {0, 3}});
+    }
+};
+
 // What goes along the rows of a picture, read at three columns.
 class Spread : public Generator<Spread> {
 public:
@@ -229,6 +250,7 @@ HALIDE_REGISTER_GENERATOR(Bins, bins)
 HALIDE_REGISTER_GENERATOR(Mosaic, mosaic)
 HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
+HALIDE_REGISTER_GENERATOR(Planes, planes)
 HALIDE_REGISTER_GENERATOR(Scan, scan)
 HALIDE_REGISTER_GENERATOR(Spread, spread)
 HALIDE_REGISTER_GENERATOR(Statistics, statistics)
