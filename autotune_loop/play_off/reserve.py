@@ -23,8 +23,6 @@ _START_S = 0.5
 _LINK_S = 2.5
 # The least that timing a schedule takes, and the estimate before the first.
 _PROCESS_S = 0.1
-# A timing that took more than so many times the median counts as if it had taken that.
-_FAR = 4.0
 # One writes its outputs, one is timed.
 _RUNS_OF_A_REFERENCE = 2
 
@@ -59,6 +57,7 @@ class PlayOffReserve:
         self._at_once = at_once
         self._held_s: list[float] = []  # sorted, because it is read before every schedule
         self._all_held_s = 0.0
+        self._default_held_s: float | None = None
         self._training_s = 0.0
         self._link_s: float | None = None
         self._expected_s = 0.0
@@ -67,8 +66,10 @@ class PlayOffReserve:
         """A reference held its device for `held_s`, which says what to expect before the first schedule is timed."""
         self._expected_s = max(self._expected_s, held_s / _RUNS_OF_A_REFERENCE)
 
-    def add_timing(self, held_s: float) -> None:
-        """Timing a schedule held its device for `held_s`."""
+    def add_timing(self, held_s: float, *, is_default: bool = False) -> None:
+        """Timing a schedule held its device for `held_s`; that of a default, which play-offs time again, too."""
+        if is_default:
+            self._default_held_s = max(self._default_held_s or 0.0, held_s)
         self._all_held_s += held_s
         insort(self._held_s, held_s)
 
@@ -118,24 +119,22 @@ class PlayOffReserve:
         return max(mean_s, _PROCESS_S)
 
     def _typical_s(self) -> float:
-        """What a turn takes of a contender: the mean so far, without those that took far longer than the others.
-
-        The baseline takes less than that, and what is timed beside it more.
-        """
+        """What a turn takes of a contender: the mean of the quicker half so far, of which the fastest schedules are."""
         if not self._held_s:
             return self._usual_s()
-        most_s = _FAR * self._held_s[len(self._held_s) // 2]
-        usual_s = [min(held_s, most_s) for held_s in self._held_s]
-        return max(sum(usual_s) / len(usual_s), _PROCESS_S)
+        quicker_s = self._held_s[: (len(self._held_s) + 1) // 2]
+        return max(sum(quicker_s) / len(quicker_s), _PROCESS_S)
 
     def _play_off_s(self, contenders: int, with_incumbent: bool) -> float:
         names = contenders + int(with_incumbent)
         start_s = _START_S + (_LINK_S if self._link_s is None else self._link_s)
+        turn_s = self._typical_s()
+        default_s = turn_s if self._default_held_s is None else self._default_held_s
         if self._clock is Clock.SIMULATED:
-            return start_s + math.ceil(names / self._at_once) * self._usual_s()
+            return start_s + math.ceil(names / self._at_once) * max(turn_s, default_s)
         choosing = names * (FIRST_TURNS if names > _FEWEST_CONTENDERS else 1)
-        deciding = (_FEWEST_CONTENDERS + int(with_incumbent)) * LOOKS[0]
-        return start_s + (choosing + deciding) * self._typical_s()
+        deciding = (1 + int(with_incumbent)) * LOOKS[0]
+        return start_s + (choosing + deciding) * turn_s + LOOKS[0] * default_s
 
     def room(self, run: Deadline, end: Deadline, with_incumbent: bool, play_offs: int) -> PlayOffRoom | None:
         """The play-off that there is time for now. Its first look may come after the run's deadline.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -42,6 +42,7 @@ from halide_autotune.autotune_loop.specification.objective import ObjectiveKind
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.targets.errors import GeneratorError, SdkError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
@@ -193,7 +194,7 @@ class Rounds:
         self.budget.begin("timing the default")
         batch = self._batch_builders(self._ending.signal).build_default(state)
         measured = partial(self._measured, state)
-        self._batch_measurer().measure(batch, state.reference, state.best_ms, self._plan.add_timing, measured)
+        self._batch_measurer().measure(batch, state.reference, state.best_ms, self._add_timing(batch), measured)
         if not (self._ending.has_come() or self.dispatcher.is_lost):
             keep_failure(self.store, state, tried_again=True)
 
@@ -324,7 +325,7 @@ class Rounds:
         self._plan.reserve.add_link(batch.stages_s.get("link", 0.0))
         started = time.monotonic()
         measured, failed = measurer.measure(
-            batch, state.reference, state.best_ms, self._plan.add_timing, partial(self._measured, state)
+            batch, state.reference, state.best_ms, self._add_timing(batch), partial(self._measured, state)
         )
         stages_s = {**batch.stages_s, "measure": time.monotonic() - started}
         self.store.database.add_batch(batch.round_index, batch.task_index, stages_s)
@@ -346,6 +347,9 @@ class Rounds:
         state.failures += batch.failed + failed
         if state.failures >= _HOPELESS_AFTER and not (self._ending.has_come() or self.dispatcher.is_lost):
             raise self._nothing_timed(state)
+
+    def _add_timing(self, batch: BuiltBatch) -> Callable[[Measurement, float], None]:
+        return partial(self._plan.add_timing, defaults={one.symbol for one in batch.candidates if one.is_default})
 
     def _nothing_timed(self, state: TaskState) -> GeneratorError:
         return nothing_timed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.play_off.reserve import PlayOffReserve, PlayOffRoom
@@ -45,9 +46,9 @@ class TimePlan:
         """A batch of so many schedules is to be timed."""
         self.to_time = schedules
 
-    def add_timing(self, measurement: Measurement, held_s: float) -> None:
-        """A schedule of the batch was timed."""
-        self.reserve.add_timing(held_s)
+    def add_timing(self, measurement: Measurement, held_s: float, *, defaults: Collection[str] = ()) -> None:
+        """A schedule of the batch was timed; `defaults` are the symbols of those that are one."""
+        self.reserve.add_timing(held_s, is_default=measurement.kernel in defaults)
         self.to_time = max(0, self.to_time - 1)
 
     def end_batch(self) -> None:

@@ -69,6 +69,20 @@ def test_a_batch_under_way_comes_first(now: FakeTime) -> None:
     assert made.affordable() == free - 9
 
 
+def test_the_play_off_is_planned_for_the_default_and_the_fastest(now: FakeTime) -> None:
+    """Slow schedules take no part, however many there are; a slow default does."""
+    made, slow, plain = plan(600.0, Clock.WALL), plan(600.0, Clock.WALL), plan(600.0, Clock.WALL)
+    for each, default_s, others_s in ((made, 1.0, 9.0), (slow, 9.0, 1.0), (plain, 1.0, 1.0)):
+        times_s = (default_s, 1.0, 1.0, *[others_s] * 3)
+        each.begin_batch(len(times_s))
+        for number, held_s in enumerate(times_s):
+            timing = Measurement(f"blur_{number}", "board", Clock.WALL, (1e-4, 1e-4), "precision", True)
+            each.add_timing(timing, held_s, defaults={"blur_0"})
+        each.end_batch()
+    needed_s = [each.reserve.needed_s(1, 0) for each in (made, slow, plain)]
+    assert needed_s[0] == needed_s[2] == pytest.approx(needed_s[1] - 8 * 8.0)
+
+
 def test_no_batch_begins_that_could_not_be_timed(now: FakeTime) -> None:
     made = plan(100.0)
     time_schedules(made, 4, 20.0)
