@@ -147,7 +147,7 @@ class MeasureSettings:
         min_time_s: least time for the calls that count, unless a kernel is given up.
         max_time_s: most time for the calls that count.
         run_limit_s: the process is killed after this.
-        give_up_over_s: a kernel whose first calls take longer is timed only twice; None never gives up.
+        give_up_over_s: a kernel whose first calls take longer is timed only once; None never gives up.
         beside: the kernel of the same executable that it is timed in alternation with, until their ratio is precise, or
             certainly over `lost_over`; None times it alone. On a clock without noise it has no effect.
         alone_without_it: where that kernel itself fails on the device, this one is timed alone.

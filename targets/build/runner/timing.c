@@ -5,7 +5,7 @@
 
 #include "runner.h"
 
-enum { REPETITIONS_WHEN_GIVEN_UP = 2, FIRST_LOOK = 3, MAX_ITERATIONS = 1 << 20 };
+enum { FIRST_LOOK = 3, MAX_ITERATIONS = 1 << 20 };
 
 /* In turns a kernel finds the other one's data in the caches, so a call that does not count comes before those that do;
  * a call that takes longer than this fills the caches anyway. */
@@ -318,8 +318,8 @@ static void report(struct timing *timing, const char *stopped_by) {
     }
 }
 
-/* A kernel whose call takes too long gets only two repetitions. The first call is often the slowest: if there was only
- * that one, the first repetition has to agree; otherwise it counts as warm-up. */
+/* A kernel whose call takes too long gets only one repetition. The first call is often the slowest: if there was only
+ * that one, the repetition has to agree; otherwise it counts as warm-up. */
 static bool gives_up(struct timing *timing) {
     const double limit_s = timing->options->give_up_over_s;
     struct timed *kernel = &timing->kernel;
@@ -330,9 +330,6 @@ static bool gives_up(struct timing *timing) {
         kernel->warm_up_calls++;
         timing->count = timing->value_count = 0;
         return false;
-    }
-    while (timing->count < REPETITIONS_WHEN_GIVEN_UP) {
-        repeat_once(timing);
     }
     return true;
 }
@@ -377,9 +374,7 @@ static void free_timed(struct timed *timed) {
 
 void time_kernel(struct invocation *invocation, struct invocation *beside, const struct kernel_process *process,
                  const struct timing_options *options, double first_call_s) {
-    /* A kernel that is given up has repetitions, too. */
-    const int most =
-        options->max_repetitions > REPETITIONS_WHEN_GIVEN_UP ? options->max_repetitions : REPETITIONS_WHEN_GIVEN_UP;
+    const int most = options->max_repetitions;
     struct timing timing = {
         .options = options,
         .kernel = allocate_timed(invocation, NULL, most),
