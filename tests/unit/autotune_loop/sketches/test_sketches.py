@@ -66,7 +66,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "generator",
-    ["stencils", "bins", "mosaic", "patches", "planes", "product", "pyramid", "scan", "spread", "statistics", "versions"],
+    "stencils bins mosaic patches planes product pyramid scan spread statistics versions".split(),
 )
 def test_every_sketch_is_taken(
     generator: str,
