@@ -58,7 +58,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 limits=SimpleNamespace(search_s=20.0, budget_s=budget_s),
                 parallelism=4,
                 sample_file_name=NAME,
-                devices=(SimpleNamespace(at_once=at_once),),
+                devices=(SimpleNamespace(kind="ssh", at_once=at_once),),
             )
             executor = opened.enter_context(contextlib.closing(ScriptedExecutor(answer)))
             heard: list[Event] = []
