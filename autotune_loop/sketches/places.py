@@ -59,11 +59,8 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
 
 def is_around_tasks(structure: DraftStructure, name: str, level: LoopLevel) -> bool:
     """Whether tasks are in this loop, and not this loop in a task: what is computed here has tasks of its own."""
-    levels = structure.levels(name)
-    if level not in levels:
-        return False
-    tasks = [place for place, each in enumerate(levels) if structure.kind(each) is LoopKind.PARALLEL]
-    return bool(tasks) and tasks[-1] < levels.index(level)
+    within, around = _levels_by_tasks(structure, name)
+    return bool(within) and level in around
 
 
 def packed_at(structure: DraftStructure, name: str) -> LoopLevel | None:
@@ -85,23 +82,33 @@ def _around_tasks(structure: DraftStructure, name: str) -> LoopLevel:
     """The innermost loop around tasks of which each iteration needs another part of a large Func, as a loop over
     channels does; else the root."""
     shape = structure.shape(name)
+    within, around = _levels_by_tasks(structure, name)
+    if not within or shape is None or bytes_of(shape) <= LARGE_BYTES:
+        return ROOT
     whole = math.prod(structure.region_at(name, ROOT))
-    for level in structure.levels(name) if shape is not None and bytes_of(shape) > LARGE_BYTES else ():
-        if level != ROOT and is_around_tasks(structure, name, level):
-            is_part = 2 * math.prod(structure.region_at(name, level)) <= whole
-            if is_part and _repeated(structure, name, level) <= _ONCE:
-                return level
+    for level in around:
+        is_part = 2 * math.prod(structure.region_at(name, level)) <= whole
+        if is_part and _repeated(structure, name, level) <= _ONCE:
+            return level
     return ROOT
 
 
 def _within_tasks(structure: DraftStructure, name: str) -> Sequence[LoopLevel]:
     """The loops around all that reads a Func, from the inside to that of the tasks; all, if it is little work."""
+    within, around = _levels_by_tasks(structure, name)
+    if within:
+        return within
+    shape = structure.shape(name)
+    return around if shape is not None and work_of(shape) < WORTH_TASKS else []
+
+
+def _levels_by_tasks(structure: DraftStructure, name: str) -> tuple[Sequence[LoopLevel], Sequence[LoopLevel]]:
+    """The loops around all that reads a Func, from the inside: up to that of the tasks, and around it; without tasks
+    the first are none."""
     levels = [level for level in structure.levels(name) if level != ROOT]
     tasks = [place for place, level in enumerate(levels) if structure.kind(level) is LoopKind.PARALLEL]
-    if tasks:
-        return levels[: tasks[-1] + 1]
-    shape = structure.shape(name)
-    return levels if shape is not None and work_of(shape) < WORTH_TASKS else []
+    count = tasks[-1] + 1 if tasks else 0
+    return levels[:count], levels[count:]
 
 
 def _first_store(structure: DraftStructure, name: str, level: LoopLevel) -> LoopLevel | None:

@@ -196,7 +196,6 @@ def measure_kernel(
     if times is None or times.beside != (_paired_with(settings, device.clock) or ""):
         message = f"The runner's report on {device.name} has no usable times."
         return MeasureFailure(kernel, device.name, MeasureFailureReason.BAD_REPORT, message, outcome.output)
-    is_simulated = device.clock is Clock.SIMULATED
     return Measurement(
         kernel=kernel,
         device=device.name,
@@ -205,7 +204,7 @@ def measure_kernel(
         stopped_by=times.stopped_by,
         output_checked=reference is not None,
         canary_s=outcome.canary_s,
-        disturbed=() if is_simulated else times.disturbed,
+        disturbed=() if device.clock is Clock.SIMULATED else times.disturbed,
         beside=Beside(times.beside, times.beside_s, times.beside_disturbed, times.beside_first)
         if times.beside
         else None,

@@ -42,6 +42,10 @@ class Probe:
         assert done.returncode == 0, done.stderr
         return [int(line) for line in done.stdout.splitlines()]
 
+    def marked(self) -> Probe:
+        """The same with a clock that stands until the program starts it."""
+        return Probe(tuple(f"{word},marked=on" if "l1_bytes" in word else word for word in self.command))
+
 
 @pytest.fixture(scope="session")
 def plugin(workshop: Workshop) -> Path:
@@ -196,7 +200,7 @@ def test_sleeping_takes_no_simulated_time(probe: Probe) -> None:
 
 
 def test_a_marked_clock_stands_until_it_is_wanted(probe: Probe) -> None:
-    marked = Probe(tuple(f"{word},marked=on" if "l1_bytes" in word else word for word in probe.command))
+    marked = probe.marked()
     before_ns, after_ns = marked.times_ns("mark")
     always_ns, _ = probe.times_ns("mark")
     assert before_ns == 0 and after_ns == pytest.approx(always_ns, rel=0.02)
@@ -204,7 +208,7 @@ def test_a_marked_clock_stands_until_it_is_wanted(probe: Probe) -> None:
 
 
 def test_caches_can_be_warmed_up_while_a_marked_clock_stands(probe: Probe) -> None:
-    marked = Probe(tuple(f"{word},marked=on" if "l1_bytes" in word else word for word in probe.command))
+    marked = probe.marked()
     cold_ns, _ = marked.times_ns("cold")
     warm_ns, again_ns = marked.times_ns("warm")
     assert warm_ns < cold_ns / 4 and warm_ns == pytest.approx(again_ns, rel=0.02)
