@@ -13,6 +13,8 @@ from halide_autotune.autotune_loop.sketches.style import Channels
 
 # Where only columns can be done at once, a task has so many vectors of them at most.
 _VECTORS_OF_TASK = 16
+# So many rows of an update that data send anywhere are done in turns.
+_ROWS_IN_TURNS = 4
 _PAIR = 2
 
 
@@ -207,7 +209,10 @@ def inner_nest(
 
 
 def scatter_nest(nest: Nest, tasks: Tasks, *, reductions: Sequence[str]) -> StageDraft:
-    """The loops of an update that data send anywhere: one point after the other, tasks by rows."""
+    """The loops of an update that data send anywhere: one point after the other, tasks by rows.
+
+    A few rows are done in turns: two updates of the same place then wait for one another less often.
+    """
     roles = nest.roles
     inner, left = nest.channels()
     rest = [loop for loop in (roles.vector, *roles.others) if loop is not None and nest.has(loop)]
@@ -216,6 +221,8 @@ def scatter_nest(nest: Nest, tasks: Tasks, *, reductions: Sequence[str]) -> Stag
     if nest.has(roles.row):
         assert roles.row is not None
         rows, outside = _cut_rows(nest, roles.row, Tasks(tasks.rows, 0, Block(), 1))
+        if (tasks.rows or roles.extents[roles.row]) >= 2 * _ROWS_IN_TURNS:
+            _cut_block(nest, Block(rows=_ROWS_IN_TURNS), [], rows, inner)
     return nest.in_order(inner, reductions, rest, rows, outside, left)
 
 

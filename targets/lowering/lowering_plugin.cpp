@@ -8,6 +8,8 @@
 // Parameters: `schedules` (a folder with 0.json, 1.json, …, see replay_plugin.cpp; of each comes 0.nest, or 0.refused
 // with the reason), `schedule_count`, `limit_s` (of processor time, for each), and `applied_by` (the autoscheduler that applies one).
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -19,7 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "Halide.h"
 #include "loop_nest.h"
 
 namespace {

@@ -7,12 +7,13 @@
 //
 // Parameter: `estimates` (see estimates.h; outputs by the names of their arguments).
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <unistd.h>
 
-#include "Halide.h"
 #include "argument_facts.h"
 #include "estimates.h"
 #include "halides_compiler.h"

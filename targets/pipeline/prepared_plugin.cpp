@@ -4,9 +4,10 @@
 // Parameters, besides those of the other autoscheduler: `prepared_for` (its name), `estimates` (see estimates.h),
 // `keeps_schedule` (any text: the generator's own schedule stays).
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <string>
 
-#include "Halide.h"
 #include "estimates.h"
 #include "pipeline_reset.h"
 

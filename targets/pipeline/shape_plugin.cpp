@@ -3,6 +3,8 @@
 //
 // Parameter: `describe_to`, the file.
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -12,7 +14,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "Halide.h"
 #include "bounds_inference.h"
 #include "json.h"
 #include "pipeline_parts.h"

@@ -3,6 +3,8 @@
 // Parameter: `schedule_path`, a file as autotune_loop/schedule/as_json.py writes it. What Halide refuses ends the
 // generator with Halide's own sentence.
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <fstream>
 #include <map>
 #include <optional>
@@ -10,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "Halide.h"
 #include "../pipeline/json.h"
 #include "../pipeline/pipeline_parts.h"
 #include "../pipeline/pipeline_reset.h"

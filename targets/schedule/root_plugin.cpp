@@ -1,10 +1,11 @@
 // An autoscheduler that computes every Func at root, in plain loops: slow, but it compiles when a code generator fails on
 // other schedules, and never inlines a pipeline into one huge expression.
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <string>
 #include <vector>
 
-#include "Halide.h"
 #include "../pipeline/pipeline_parts.h"
 #include "../pipeline/pipeline_reset.h"
 

@@ -6,6 +6,8 @@
 //
 // As an autoscheduler it reads the pipeline that autoschedulers get. Parameter: `read_to`, the file.
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -15,7 +17,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "Halide.h"
 #include "../pipeline/halides_compiler.h"
 #include "../pipeline/json.h"
 #include "../pipeline/pipeline_parts.h"

@@ -6,12 +6,12 @@
 // Parameters, besides those of the other autoscheduler: `search` (its name), `featurization_path`, and `explains`: 1 has
 // the other one say what it does, so that its log names the Func where it came to a dead end.
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <unistd.h>
-
-#include "Halide.h"
 
 namespace {
 

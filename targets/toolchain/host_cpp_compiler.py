@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 
 from halide_autotune.targets.errors import GeneratorError, ToolchainError
@@ -21,6 +22,7 @@ from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
 from halide_autotune.targets.toolchain.generator_stubs import stub_folder, stubs_root
 from halide_autotune.targets.toolchain.generator_text import OLD_STYLE_STEP, is_old_style, renamed_step
+from halide_autotune.targets.toolchain.precompiled_header import precompiled_header
 
 _COMPILE_LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 CPP_COMPILERS = ("g++", "c++", "clang++")
@@ -36,6 +38,8 @@ _CPP_FLAGS = ("-std=c++", "-std=gnu++", "-frtti", "-fno-rtti")
 _INCLUDED = re.compile(r'(?:#[ \t]*include|__has_include)[ \t]*\(?[ \t]*["<]([^">]+)[">]')
 # Of headers with schedules.
 _SCHEDULE_SUFFIX = ".schedule.h"
+# What GCC says of a header that it parsed before and cannot use any more.
+_UNREADABLE = re.compile(r"\bPCH\b|precompiled header")
 _ERROR = re.compile(r"\berror\b|undefined reference|cannot find -l|multiple definition")
 
 
@@ -67,7 +71,7 @@ class HostCppCompiler:
         """
         build = build or CppBuild()
         link = [str(self._halide.gengen_library), "-rdynamic"]
-        return self._build(source, build, [], link, ".generator")
+        return self._build(source, build, link, ".generator")
 
     def build_plugin(self, source: Path) -> Path:
         """Build an autoscheduler plug-in from one C++ source.
@@ -75,7 +79,7 @@ class HostCppCompiler:
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
         """
-        return self._build(source, CppBuild(), ["-fPIC"], ["-shared"], ".so")
+        return self._build(source, CppBuild(), ["-shared"], ".so")
 
     def sources_sha256(self, source: Path, build: CppBuild) -> str:
         """The hash of everything that a generator's algorithm is made from; of the source alone if that is all.
@@ -98,7 +102,7 @@ class HostCppCompiler:
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
         """
-        flags = self._compile_flags(source, build, [])
+        flags = self._compile_flags(source, build)
         found = [
             source,
             *build.sources,
@@ -111,10 +115,8 @@ class HostCppCompiler:
                 found += self._headers(one, flags)
         return list(dict.fromkeys(found))
 
-    def _build(
-        self, source: Path, build: CppBuild, compile_flags: Sequence[str], link_flags: Sequence[str], suffix: str
-    ) -> Path:
-        flags = self._compile_flags(source, build, compile_flags)
+    def _build(self, source: Path, build: CppBuild, link_flags: Sequence[str], suffix: str) -> Path:
+        flags = self._compile_flags(source, build)
         sources = [one for one in (source, *build.sources) if one.suffix not in LINKED_SUFFIXES]
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             objects = list(pool.map(lambda one: self._object(one, flags, is_placed=bool(build.data_files)), sources))
@@ -150,30 +152,55 @@ class HostCppCompiler:
         """
         headers = self._headers(source, flags)
         key = [*self._key(source, flags), *headers.values(), *([str(source)] if is_placed else [])]
-        command = [self._compiler(), *_language_flags(source, flags), "-c", str(source)]
 
         def compile_source(output: Path) -> None:
             try:
-                self._run([*command, "-o", str(output)], (str(source), "does not compile"), _COMPILE_STEP)
+                self._compile(source, flags, output)
             except GeneratorError as error:
                 _refuse_old_style([source, *headers], error)
                 raise
 
         return self._cache.get_or_build(key, ".o", compile_source)
 
+    def _compile(self, source: Path, flags: Sequence[str], output: Path) -> None:
+        def run(*more: str) -> None:
+            command = [self._compiler(), *more, *_language_flags(source, flags), "-c", str(source), "-o", str(output)]
+            self._run(command, (str(source), "does not compile"), _COMPILE_STEP)
+
+        precompiled = self._precompiled if source.suffix != ".c" else None
+        if precompiled is None:
+            return run()
+        try:
+            run(f"-I{precompiled}")
+        except GeneratorError as error:
+            if not _UNREADABLE.search(str(error)):
+                raise
+            run()
+
+    @cached_property
+    def _precompiled(self) -> Path | None:
+        flags = _language_flags(Path("halide.cpp"), self._halides_flags())
+
+        def run(command: Sequence[str]) -> None:
+            self._run(command, ("Halide's header", "does not compile"), _COMPILE_STEP)
+
+        return precompiled_header(self._halide, self._cache, self._compiler(), flags, run)
+
     def _key(self, source: Path, flags: Sequence[str]) -> list[str]:
         return ["object", self._halide.version, str(self._halide.root), *flags, file_sha256(source)]
 
-    def _compile_flags(self, source: Path, build: CppBuild, more: Sequence[str]) -> list[str]:
+    def _halides_flags(self) -> list[str]:
+        # A plug-in is to have no fixed place; a generator may as well have none, and one parsed header serves both.
+        return [f"-I{self._halide.include_dir}", f"-I{self._halide.tools_dir}", "-fPIC"]
+
+    def _compile_flags(self, source: Path, build: CppBuild) -> list[str]:
         stubs = stub_folder(source, build, self._cache, self.build_generator, self._environment)
         return [
-            f"-I{self._halide.include_dir}",
-            f"-I{self._halide.tools_dir}",
+            *self._halides_flags(),
             *(f"-I{folder}" for folder in (*build.include_folders, *([] if stubs is None else [stubs]))),
             *(f"-D{definition}" for definition in build.definitions),
             *self._package_flags(build.packages, "--cflags"),
             *build.flags,
-            *more,
         ]
 
     def _headers(self, source: Path, flags: Sequence[str]) -> dict[Path, str]:

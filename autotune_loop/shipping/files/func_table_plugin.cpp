@@ -3,13 +3,14 @@
 // Parameter: `table_path`. A line for each Func, in the order of their indices: name, hash of the definition, hash of
 // the domains of its reductions, hexadecimal; separated by tabs.
 
+#include "Halide.h" // first: it is parsed once for all plug-ins
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
 #include <unistd.h>
 
-#include "Halide.h"
 #include "pipeline_check.h"
 
 namespace {

@@ -128,6 +128,10 @@ def test_bins_are_filled_by_rows_with_a_copy_of_what_they_count(named: Named) ->
     (copy,) = [func for func in rows.funcs.values() if func.origin]
     assert copy.origin == Clone("bright", ("of_row",))
     assert copy.compute is not None and copy.compute.func == "of_row", "as vectors, which the update is not"
+    innermost, columns, around, _ = of_row.stages[1].order
+    assert of_row.stages[1].kinds.get(innermost) is LoopKind.UNROLLED, "a few rows in turns"
+    assert columns == "of_row_r_x"
+    assert copy.compute.variable == around, "all that these rows count"
     assert rows.funcs["all"].compute == ROOT
 
 

@@ -12,11 +12,13 @@ static pthread_barrier_t together;
 static void print_cores(const char *who) {
     cpu_set_t usable;
     sched_getaffinity(0, sizeof usable, &usable);
+    flockfile(stdout); // a line is several calls, and so is another thread's
     printf("%s", who);
     for (int core = 0; core < CPU_SETSIZE; core++) {
         if (CPU_ISSET(core, &usable)) printf(" %d", core);
     }
     printf("\n");
+    funlockfile(stdout);
 }
 
 static void *wait_and_print(void *unused) {
