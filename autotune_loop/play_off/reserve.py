@@ -88,20 +88,22 @@ class PlayOffReserve:
         """How long the next training may take; 0 before the first."""
         return self._training_s
 
-    def needed_s(self, tasks: int, with_incumbent: int) -> float:
+    def needed_s(self, tasks: int, with_incumbent: int, contenders: int = PLAY_OFF_CONTENDERS) -> float:
         """Seconds until the first looks of all play-offs, as turns usually go in this run.
 
         Args:
             tasks: tuning tasks, one play-off each.
             with_incumbent: how many of them have an incumbent.
+            contenders: that each has, without it.
         """
-        without_s = (tasks - with_incumbent) * self._play_off_s(self._most_contenders, False)
-        with_s = with_incumbent * self._play_off_s(self._most_contenders, True)
-        return self._training_s + without_s + with_s + self._further_choice_s(tasks)
+        contenders = max(_FEWEST_CONTENDERS, min(self._most_contenders, contenders))
+        without_s = (tasks - with_incumbent) * self._play_off_s(contenders, False)
+        with_s = with_incumbent * self._play_off_s(contenders, True)
+        return self._training_s + without_s + with_s + self._further_choice_s(tasks, contenders)
 
-    def _further_choice_s(self, tasks: int) -> float:
+    def _further_choice_s(self, tasks: int, contenders: int) -> float:
         """What the choices take when they are close, after the turns without which there is no play-off."""
-        if self._clock is Clock.SIMULATED:
+        if self._clock is Clock.SIMULATED or contenders <= _FEWEST_CONTENDERS:
             return 0.0
         return min(tasks * _FURTHER_CHOICE * self._typical_s(), _CHOICE_SHARE * self._budget_s)
 

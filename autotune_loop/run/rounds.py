@@ -152,8 +152,11 @@ class Rounds:
             return Outcome.INTERRUPTED
         self.learner.start()  # not before: the references were timed, and all other times are multiples of theirs
         self._newest_round = recover(self.store, self._states, self.learner, self.listen)
-        # Single sizes may need one, too.
-        self._plan.play_offs = len(self._states) + (1 if self.prepared.options.inputs.also_sizes else 0)
+        self._plan.play_offs = len(self._states)
+        if self.prepared.options.inputs.also_sizes:
+            self._plan.play_offs += 1  # single sizes may need one, whose contenders are others
+        else:
+            self._plan.contenders = lambda: max(state.contenders for state in self._states)
         self._plan.with_incumbent = sum(1 for state in self._states if state.incumbent is not None)
         for state in self._states:
             if not (state.task.searches or state.task.space):

@@ -15,6 +15,7 @@ from halide_autotune.autotune_loop.measure.leader_race import DEVIATIONS
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.play_off.course import PlayOffResult
 from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
+from halide_autotune.autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
 from halide_autotune.autotune_loop.play_off.run_play_off import PlayOffEntries
 from halide_autotune.autotune_loop.play_off.verdict import Verdict, VerdictReason
 from halide_autotune.autotune_loop.run.result import TunedSchedule
@@ -206,6 +207,15 @@ class TaskState:
         if self.default is not None and self.default not in kept:
             kept = [*kept, self.default]
         return kept
+
+    @property
+    def contenders(self) -> int:
+        """How many a play-off would have now, the default among them, without an incumbent; as many as there may be
+        before anything was timed."""
+        if not self.timed:
+            return PLAY_OFF_CONTENDERS
+        kept = self.kept(len(self.timed) + 1)
+        return sum(1 for timed in kept if timed.is_default or self._may_be_best(timed))
 
     def _may_be_best(self, timed: Timed) -> bool:
         """Whether it cannot be told from the best; of those without an error nobody knows."""

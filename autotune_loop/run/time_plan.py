@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from halide_autotune.autotune_loop.deadline import Deadline
-from halide_autotune.autotune_loop.play_off.reserve import PlayOffReserve, PlayOffRoom
+from halide_autotune.autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve, PlayOffRoom
 from halide_autotune.autotune_loop.run.budget import RunBudget
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measurement import Measurement
@@ -30,6 +30,7 @@ class TimePlan:
         with_incumbent: how many of them have an incumbent.
         to_time: schedules of the batch under way that are not timed yet.
         batches_done: batches that were timed.
+        contenders: how many each play-off would have now, at most, without an incumbent.
     """
 
     def __init__(self, budget: RunBudget, clock: Clock, at_once: int, batch_size: int) -> None:
@@ -39,6 +40,7 @@ class TimePlan:
         self.with_incumbent = 0
         self.to_time = 0
         self.batches_done = 0
+        self.contenders: Callable[[], int] = lambda: PLAY_OFF_CONTENDERS
         self._at_once = at_once
         self._batch_size = batch_size
 
@@ -111,4 +113,4 @@ class TimePlan:
         return self.budget.end.left_s > self.reserve.training_s
 
     def _reserve_s(self) -> float:
-        return self.reserve.needed_s(self.play_offs, self.with_incumbent)
+        return self.reserve.needed_s(self.play_offs, self.with_incumbent, self.contenders())

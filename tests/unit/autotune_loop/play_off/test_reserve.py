@@ -51,6 +51,16 @@ def test_a_close_choice_takes_a_tenth_of_a_budget_at_most() -> None:
     assert reserve(Clock.WALL, 0.1, budget_s=60.0).needed_s(1, 0) == pytest.approx(3.0 + 68 * 0.1)
 
 
+def test_where_few_are_close_the_choice_is_short() -> None:
+    made = reserve(Clock.WALL, 0.8)
+    assert made.needed_s(1, 0, 3) == pytest.approx(3.0 + (2 * 3 + 40 + 16) * 0.8)
+    assert made.needed_s(1, 0, 2) == pytest.approx(3.0 + (2 + 16) * 0.8), "nothing is to be chosen"
+    assert made.needed_s(1, 0, 1) == made.needed_s(1, 0, 2), "it is judged, too"
+    assert made.needed_s(1, 0, 60) == made.needed_s(1, 0)
+    simulated = reserve(Clock.SIMULATED, 9.0)
+    assert simulated.needed_s(1, 0, 60) == simulated.needed_s(1, 0) > simulated.needed_s(1, 0, 2)
+
+
 def test_one_timing_that_had_to_wait_is_not_what_turns_take() -> None:
     usual_s = reserve(Clock.WALL, *[0.3] * 9).needed_s(1, 0)
     assert reserve(Clock.WALL, *[0.3] * 8, 99.0).needed_s(1, 0) == pytest.approx(usual_s)

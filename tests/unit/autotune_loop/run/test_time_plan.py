@@ -38,6 +38,15 @@ def test_without_a_budget_batches_are_whole_and_follow_each_other(now: FakeTime)
     assert made.has_time_to_learn()
 
 
+def test_where_few_are_close_more_are_timed(now: FakeTime) -> None:
+    made = plan(300.0, Clock.WALL)
+    time_schedules(made, 4, 2.0, Clock.WALL)
+    now.now_s = 200.0
+    many = made.affordable()
+    made.contenders = lambda: 2
+    assert made.affordable() > many + 10
+
+
 def test_the_first_batch_is_as_large_as_the_reference_says(now: FakeTime) -> None:
     """A reference that held the device for 20 s is written and timed: a schedule takes half of that."""
     made = plan(60.0)

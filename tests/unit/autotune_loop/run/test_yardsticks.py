@@ -12,6 +12,7 @@ import pytest
 from halide_autotune.autotune_loop.candidate import Origin, Placement, Yardstick
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
 from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
+from halide_autotune.autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
 from halide_autotune.autotune_loop.run.recovery import recover_yardsticks, settle_samples
 from halide_autotune.autotune_loop.run.task_state import TaskState
 from halide_autotune.autotune_loop.run.timed import Timed
@@ -111,6 +112,7 @@ def test_one_that_was_timed_once_stands_behind_one_that_was_proven(store: RunSto
 
 def test_the_play_off_takes_those_that_may_be_the_best_and_the_default(store: RunStore) -> None:
     state = new_state(store)
+    assert state.contenders == PLAY_OFF_CONTENDERS, "nothing is known yet"
     for symbol, median_ms in {"best": 4.0, "close": 4.1, "slower": 5.0, "default": 9.0}.items():
         path = store.object_path(symbol)
         path.parent.mkdir(parents=True)
@@ -120,6 +122,7 @@ def test_the_play_off_takes_those_that_may_be_the_best_and_the_default(store: Ru
     entries = state.entries(store, 4)
     assert entries is not None
     assert set(entries.labels) == {"best", "close", "default"}
+    assert state.contenders == 3
     assert entries.baseline == "default"
 
 
