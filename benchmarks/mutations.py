@@ -136,9 +136,9 @@ class Bench:
             stdout=subprocess.PIPE,
         )
         for name in filter(None, os.fsdecode(listed.stdout).split("\0")):
-            if (PROJECT / name).is_file():
+            if (PROJECT / name).is_file() or (PROJECT / name).is_symlink():  # the package has links to its folders
                 (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(PROJECT / name, self.checkout / name)
+                shutil.copy2(PROJECT / name, self.checkout / name, follow_symlinks=False)
 
     def try_out(self, mutation: Mutation, key: str) -> Outcome:
         """Run the tests without the mutation, unless they did, and with it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.mutations import PROJECT, Mutation, Outcome, read_list, report
+from benchmarks.mutations import PROJECT, Bench, Mutation, Outcome, read_list, report
 from tests.process_state import await_condition
 
 MUTATIONS = read_list()
@@ -49,6 +49,12 @@ def test_a_known_outcome_is_of_the_code_and_the_tests_that_it_was_made_with(tmp_
         (tmp_path / name).write_text("a = 2")
         keys.add(mutation.key(tmp_path))
     assert len(keys) == 3
+
+
+def test_tests_run_with_the_copy_and_not_with_the_checkout(tmp_path: Path) -> None:
+    package = Bench(tmp_path).checkout / "src" / "halide_autotune"
+    assert (package / "targets" / "errors.py").resolve().is_relative_to(tmp_path.resolve())
+    assert (package / "targets" / "errors.py").is_file()
 
 
 def outcome(result: str, name: str = "name", reason: str = "") -> Outcome:
