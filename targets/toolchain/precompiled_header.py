@@ -43,7 +43,7 @@ def precompiled_header(
         folder = path.with_suffix("")
         folder.mkdir(exist_ok=True)
         # GCC also looks for the header itself, where another one includes it again.
-        for name, target in ((f"{_HEADER}.gch", path), (_HEADER, header)):
+        for name, target in ((f"{_HEADER}.gch", Path("..") / path.name), (_HEADER, header)):
             with contextlib.suppress(FileExistsError):
                 (folder / name).symlink_to(target)
     except (GeneratorError, OSError):
