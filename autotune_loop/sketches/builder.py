@@ -35,8 +35,6 @@ _MOST_COPIES = 3
 _CHEAP_COPY = 40
 # So many copies of a loop's body at most, where small blocks are unrolled.
 _COPIES = 16
-# While the last tasks run some cores have none: each is to have had so many before, of so many rows at least.
-_ROUNDS, _FEW_ROWS = 8, 8
 # What stays in a cache whoever reads it.
 _TABLE_BYTES = 2**15
 
@@ -265,8 +263,6 @@ class SketchBuilder:
         if roles.row is not None:
             extent = roles.extents[roles.row]
             rows = min(self._style.rows or extent, max(1, -(-extent // least)))
-            if self._style.rows is not None and self._style.block is None:
-                rows = min(rows, max(_FEW_ROWS, extent // (_ROUNDS * self._cores) // 4 * 4))
         elif work >= WORTH_TASKS:
             rows = 1
         if work < WORTH_TASKS:

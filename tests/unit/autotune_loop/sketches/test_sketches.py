@@ -59,8 +59,8 @@ def named(program: GeneratorProgram, cpp_compiler: HostCppCompiler) -> Named:
     return get
 
 
-def by_name(names: PipelineNames, cores: int = 2) -> dict[str, Draft]:
-    return {sketch.name: sketch.draft for sketch in sketches(names, cores)}
+def by_name(names: PipelineNames) -> dict[str, Draft]:
+    return {sketch.name: sketch.draft for sketch in sketches(names, cores=2)}
 
 
 @pytest.mark.slow
@@ -118,13 +118,6 @@ def test_where_few_rows_need_something_new_a_task_has_all_of_it_at_once(named: N
     coarse, output = rows.funcs["coarse"], rows.funcs["output"]
     assert coarse.compute is not None and coarse.compute.func == "output" and coarse.store is None
     assert output.stages[0].kinds[coarse.compute.variable or ""] is LoopKind.PARALLEL
-
-
-@pytest.mark.parametrize(("cores", "rows"), [(2, 32), (4, 28), (8, 12), (64, 8)])
-def test_tasks_are_small_where_there_are_few_rows_for_each_core(named: Named, cores: int, rows: int) -> None:
-    output = by_name(named("enlarged"), cores)["rows"].funcs["output"]
-    split = next(each for each in output.stages[0].transforms if isinstance(each, Split) and each.old == "y")
-    assert split.factor == rows, "of 1000, so that each core has eight tasks"
 
 
 def test_what_is_cheap_has_no_storage(named: Named) -> None:
