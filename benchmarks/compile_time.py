@@ -9,7 +9,6 @@ what parsing the header once takes. The goal is that it takes at most two thirds
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.halide_install import find_halide_install
 from halide_autotune.targets.process.compiler_run import find_compiler
 from halide_autotune.targets.process.content_cache import ContentCache
-from halide_autotune.targets.toolchain.host_cpp_compiler import CPP_COMPILERS
+from halide_autotune.targets.toolchain.host_cpp_compiler import CPP_COMPILERS, halide_flags, language_flags
 from halide_autotune.targets.toolchain.precompiled_header import precompiled_header
 
 _TURNS, GOAL = 5, 2 / 3
@@ -35,7 +34,7 @@ def main() -> int:
     sources = parser.parse_args().sources
     halide, settings = find_halide_install(), read_settings()
     compiler = find_compiler(CPP_COMPILERS, settings.environment, "A C++ compiler is needed", "On Debian: g++")
-    flags = [f"-I{halide.include_dir}", f"-I{halide.tools_dir}", "-fPIC", "-std=c++17", "-fno-rtti"]
+    flags = language_flags(Path("generator.cpp"), halide_flags(halide))
     with tempfile.TemporaryDirectory() as scratch:
         output = str(Path(scratch) / "object.o")
         started = time.perf_counter()
@@ -51,7 +50,7 @@ def main() -> int:
             without, with_it = _in_turns(command, [*command[:1], f"-I{folder}", *command[1:]])
             ratios.append(statistics.median(with_it) / statistics.median(without))
             print(f"{source.stem:24}{_told(without)}  {_told(with_it)}  {ratios[-1]:.2f}", flush=True)
-    mean = math.exp(statistics.mean(map(math.log, ratios)))
+    mean = statistics.geometric_mean(ratios)
     print(f"geometric mean: {mean:.2f} of the time")
     return 0 if mean <= GOAL else 1
 

@@ -214,8 +214,10 @@ class TaskState:
         before anything was timed."""
         if not self.timed:
             return PLAY_OFF_CONTENDERS
-        kept = self.kept(len(self.timed) + 1)
-        return sum(1 for timed in kept if timed.is_default or self._may_be_best(timed))
+        return len(self._contenders(PLAY_OFF_CONTENDERS))
+
+    def _contenders(self, count: int) -> list[Timed]:
+        return [timed for timed in self.kept(count) if timed.is_default or self._may_be_best(timed)]
 
     def _may_be_best(self, timed: Timed) -> bool:
         """Whether it cannot be told from the best; of those without an error nobody knows."""
@@ -238,11 +240,7 @@ class TaskState:
 
         What is in use does not challenge itself: as a candidate it is the same code.
         """
-        kept = [
-            timed
-            for timed in self.kept(count)
-            if (timed.is_default or self._may_be_best(timed)) and not (timed.is_in_use and self.incumbent is not None)
-        ]
+        kept = [timed for timed in self._contenders(count) if not (timed.is_in_use and self.incumbent is not None)]
         labels = {timed.symbol: "the default" if timed.is_default else timed.sample for timed in kept}
         if self.incumbent is not None:
             labels[self.incumbent.symbol] = self.incumbent.label

@@ -164,22 +164,20 @@ class HostCppCompiler:
 
     def _compile(self, source: Path, flags: Sequence[str], output: Path) -> None:
         def run(*more: str) -> None:
-            command = [self._compiler(), *more, *_language_flags(source, flags), "-c", str(source), "-o", str(output)]
+            command = [self._compiler(), *more, *language_flags(source, flags), "-c", str(source), "-o", str(output)]
             self._run(command, (str(source), "does not compile"), _COMPILE_STEP)
 
-        precompiled = self._precompiled if source.suffix != ".c" else None
-        if precompiled is None:
-            return run()
-        try:
-            run(f"-I{precompiled}")
-        except GeneratorError as error:
-            if not _UNREADABLE.search(str(error)):
-                raise
-            run()
+        if source.suffix != ".c" and self._precompiled is not None:
+            try:
+                return run(f"-I{self._precompiled}")
+            except GeneratorError as error:
+                if not _UNREADABLE.search(str(error)):
+                    raise
+        return run()
 
     @cached_property
     def _precompiled(self) -> Path | None:
-        flags = _language_flags(Path("halide.cpp"), self._halides_flags())
+        flags = language_flags(Path("halide.cpp"), halide_flags(self._halide))
 
         def run(command: Sequence[str]) -> None:
             self._run(command, ("Halide's header", "does not compile"), _COMPILE_STEP)
@@ -189,14 +187,10 @@ class HostCppCompiler:
     def _key(self, source: Path, flags: Sequence[str]) -> list[str]:
         return ["object", self._halide.version, str(self._halide.root), *flags, file_sha256(source)]
 
-    def _halides_flags(self) -> list[str]:
-        # A plug-in is to have no fixed place; a generator may as well have none, and one parsed header serves both.
-        return [f"-I{self._halide.include_dir}", f"-I{self._halide.tools_dir}", "-fPIC"]
-
     def _compile_flags(self, source: Path, build: CppBuild) -> list[str]:
         stubs = stub_folder(source, build, self._cache, self.build_generator, self._environment)
         return [
-            *self._halides_flags(),
+            *halide_flags(self._halide),
             *(f"-I{folder}" for folder in (*build.include_folders, *([] if stubs is None else [stubs]))),
             *(f"-D{definition}" for definition in build.definitions),
             *self._package_flags(build.packages, "--cflags"),
@@ -212,7 +206,7 @@ class HostCppCompiler:
         note = self._cache.root / "headers" / f"{key}.json"
         known = _read_note(note)
         if known is None:
-            command = [self._compiler(), *_language_flags(source, flags), "-M", "-MT", "x", str(source)]
+            command = [self._compiler(), *language_flags(source, flags), "-M", "-MT", "x", str(source)]
             with scratch_folder("headers") as folder:
                 rule = folder / "rule.d"
                 self._run([*command, "-MF", str(rule)], (str(source), "does not compile"), _COMPILE_STEP)
@@ -266,7 +260,15 @@ def _refuse_old_style(files: Iterable[Path], error: GeneratorError) -> None:
             ) from error
 
 
-def _language_flags(source: Path, flags: Sequence[str]) -> list[str]:
+def halide_flags(halide: HalideInstall) -> list[str]:
+    """What all is compiled with that includes Halide's header.
+
+    A plug-in is to have no fixed place; a generator may as well have none, and one parsed header serves both.
+    """
+    return [f"-I{halide.include_dir}", f"-I{halide.tools_dir}", "-fPIC"]
+
+
+def language_flags(source: Path, flags: Sequence[str]) -> list[str]:
     """The flags with those of the source's language: C takes none of C++'s."""
     if source.suffix == ".c":
         return ["-x", "c", *(flag for flag in flags if not flag.startswith(_CPP_FLAGS))]

@@ -138,7 +138,8 @@ def test_a_reboot_ends_programs_and_keeps_files(adb: RealAdb, device: AdbDevice)
     assert device.await_boot_after(before)
     assert not running_programs(device.files.root)
     adb.run("disconnect", f"127.0.0.1:{device.port}")
-    assert "connected to" in adb.connect(device.port)  # "already", where adb was sooner
+    assert adb.await_state(device.port, ""), "adb forgets it only after it has answered"
+    assert adb.connect(device.port).startswith("connected to")
     assert adb.await_state(device.port, "device")
     boot_id = adb.run("shell", "cat /proc/sys/kernel/random/boot_id", port=device.port).stdout.strip().decode()
     assert boot_id == device.boot_id != before
