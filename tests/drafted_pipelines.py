@@ -124,6 +124,14 @@ def chain() -> PipelineNames:
     )
 
 
+def by_rows(draft: Draft) -> Draft:
+    """A chain's row for each task, in vectors of 16."""
+    for name in ("first", "second", "output"):
+        stage = with_split(draft.funcs[name].stages[0], "x", 16, LoopKind.VECTORIZED).with_kind("y", LoopKind.PARALLEL)
+        draft = draft.with_func(name, draft.funcs[name].with_stage(0, stage))
+    return draft
+
+
 def with_split(stage: StageDraft, old: str, factor: int, *kinds: LoopKind) -> StageDraft:
     """The stage with a loop split into `<old>o` and `<old>i` at its place; `kinds` are the inner one's."""
     place = stage.order.index(old)

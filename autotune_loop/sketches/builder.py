@@ -35,6 +35,10 @@ _MOST_COPIES = 3
 _CHEAP_COPY = 40
 # So many copies of a loop's body at most, where small blocks are unrolled.
 _COPIES = 16
+# So many rows a task has, unless it is said otherwise.
+_ROWS = 32
+# While the last tasks run some cores have none: each is to have had so many before, of so many rows at least.
+_ROUNDS, _FEW_ROWS = 8, 8
 # What stays in a cache whoever reads it.
 _TABLE_BYTES = 2**15
 
@@ -262,7 +266,7 @@ class SketchBuilder:
         least = 2 * self._cores
         if roles.row is not None:
             extent = roles.extents[roles.row]
-            rows = min(self._style.rows or extent, max(1, -(-extent // least)))
+            rows = min(self._style.rows or self._usual_rows(extent), max(1, -(-extent // least)))
         elif work >= WORTH_TASKS:
             rows = 1
         if work < WORTH_TASKS:
@@ -275,6 +279,11 @@ class SketchBuilder:
             if columns >= 2 * roles.lanes:
                 return Tasks(0, columns, Block(), least, are_columns=True)
         return Tasks(rows, self._style.columns or 0, block or Block(), least, self._style.pairs)
+
+    def _usual_rows(self, extent: int) -> int:
+        if self._style.block is not None:
+            return _ROWS
+        return min(_ROWS, max(_FEW_ROWS, extent // (_ROUNDS * self._cores) // 4 * 4))
 
     def _block(self, shape: FuncShape, roles: Roles) -> Block | None:
         """What of a sum is kept in registers at once, if the style has it so."""

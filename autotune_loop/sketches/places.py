@@ -21,6 +21,8 @@ _ONCE = 1.05
 _CACHE_BYTES = 2**19
 # Of fewer rows of memory, or for fewer points, no copy is worth its while.
 _MANY_ROWS, _MANY_TIMES = 64, 256
+# Where fewer iterations than one in so many need something new, no window slides.
+_SELDOM = 3
 # A row of fewer vectors is not worth a loop of its own.
 _VECTORS = 4
 
@@ -46,7 +48,8 @@ def place_of(structure: DraftStructure, name: str, style: Style, lanes: int) -> 
                 continue
             store = _first_store(structure, name, level)
             if store is not None and _slides(structure, name, level, store, lanes, style.redundancy):
-                return level, store
+                is_at_once = _is_seldom_new(structure, name, level, store) and _fits(structure, name, store, style)
+                return (store, None) if is_at_once else (level, store)
     if style.fusion is Fusion.ROOT:
         return _around_tasks(structure, name), None
     repeated = {level: _repeated(structure, name, level) for level in levels if _fits(structure, name, level, style)}
@@ -148,6 +151,14 @@ def _slides(
         if 2 * structure.region_at(name, level)[place] <= structure.region_at(name, store)[place]:
             return False
     return _repeated(structure, name, store) <= redundancy
+
+
+def _is_seldom_new(structure: DraftStructure, name: str, level: LoopLevel, store: LoopLevel) -> bool:
+    """Whether most iterations of a loop need nothing of a Func that is new, as where a picture is enlarged."""
+    needed, kept = structure.region_at(name, level), structure.region_at(name, store)
+    new = math.prod(of_all for of_one, of_all in zip(needed, kept, strict=True) if of_all > of_one)
+    runs = [_times(structure, _outside(structure, name, each)) for each in (level, store)]
+    return runs[0] / runs[1] >= _SELDOM * new
 
 
 def _fits(structure: DraftStructure, name: str, level: LoopLevel, style: Style) -> bool:

@@ -15,6 +15,8 @@ from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
 from halide_autotune.targets.pipeline.shape import STEP
 
 _MOST = 16
+# More than pictures have.
+_MANY_ROWS = 2**20
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def _styles() -> dict[str, Style]:
         "rows-per-vector": replace(rows, per_vector=True),
         "rows-lavish": replace(rows, budget=160),
         "rows-channels-around": replace(rows, channels=Channels.AROUND_ROWS),
-        "rows-long": replace(rows, rows=None),
+        "rows-long": replace(rows, rows=_MANY_ROWS),
         "rows-many-parts": replace(rows, parts=8),
         "rows-8": replace(rows, rows=8),
         "rows-64": replace(rows, rows=64),

@@ -30,7 +30,7 @@ class Style:
     Attributes:
         fusion: at the root; per row of what is computed at the root, kept while the rows go on; per task of it; or per
             task that is a strip of columns from top to bottom, which what goes along the rows can be computed in.
-        rows: how many rows a task has; None for as many as give every core two tasks.
+        rows: how many rows a task has at most, with two tasks for every core; None for 32, and fewer of a small picture.
         columns: how wide a task's tiles are; None for all of the row.
         budget: the operations that may be repeated for one point before a Func gets storage.
         redundancy: how often a Func's points may be computed, at most, so that it need not be computed at the root.
@@ -43,7 +43,7 @@ class Style:
     """
 
     fusion: Fusion
-    rows: int | None = 32
+    rows: int | None = None
     columns: int | None = None
     budget: int = 40
     redundancy: float = 1.5

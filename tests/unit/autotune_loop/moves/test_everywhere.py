@@ -11,7 +11,7 @@ from halide_autotune.autotune_loop.moves.mutation import MOVES, Mutation
 from halide_autotune.autotune_loop.schedule.check import check_schedule
 from halide_autotune.autotune_loop.schedule.directives import Split
 from halide_autotune.autotune_loop.schedule.values import LoopLevel
-from tests.drafted_pipelines import chain, func, pipeline, plain_draft, read, with_split
+from tests.drafted_pipelines import by_rows, chain, func, pipeline, plain_draft, read, with_split
 
 NAMES = chain()
 LATER = [each for each in NAMES.shape.funcs if each.name != "first"]
@@ -20,14 +20,6 @@ FUNCS = ("first", "second", "output")
 
 def alone(move: str) -> dict[str, float]:
     return {each.name: 0.0 for each in MOVES} | {move: 1.0}
-
-
-def by_rows(draft: Draft) -> Draft:
-    """A row for each task, in vectors of 16."""
-    for name in FUNCS:
-        stage = with_split(draft.funcs[name].stages[0], "x", 16, LoopKind.VECTORIZED).with_kind("y", LoopKind.PARALLEL)
-        draft = draft.with_func(name, draft.funcs[name].with_stage(0, stage))
-    return draft
 
 
 def children(draft: Draft, move: str) -> list[Draft]:

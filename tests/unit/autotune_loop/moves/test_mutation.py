@@ -22,7 +22,7 @@ from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.schedule.values import TailStrategy
-from tests.drafted_pipelines import RECORDED, chain, plain_draft, recorded, starting_drafts
+from tests.drafted_pipelines import RECORDED, by_rows, chain, plain_draft, recorded, starting_drafts
 
 COUNT = 200
 VECTOR, UNROLLED, PARALLEL = LoopKind.VECTORIZED, LoopKind.UNROLLED, LoopKind.PARALLEL
@@ -190,10 +190,10 @@ def test_some_children_are_crossed() -> None:
 @pytest.mark.parametrize("move", [move.name for move in MOVES])
 def test_every_move_is_made(move: str) -> None:
     alone = {each.name: 0.0 for each in MOVES} | {move: 1.0}
-    drafts = [(name, draft) for name in RECORDED for draft in starting_drafts(name)]
-    drafts += [(name, child.draft) for name in RECORDED for _, child in children(name)]
-    mutations = {name: Mutation(recorded(name)) for name in RECORDED}
-    made = (mutations[name].child(draft, Random(seed), alone, 1) for seed, (name, draft) in enumerate(drafts))
+    drafts = [(chain(), by_rows(plain_draft(chain())))] * 20  # a draw may be of more rows than it has
+    drafts += [(recorded(name), draft) for name in RECORDED for draft in starting_drafts(name)]
+    drafts += [(recorded(name), child.draft) for name in RECORDED for _, child in children(name)]
+    made = (Mutation(names).child(draft, Random(seed), alone, 1) for seed, (names, draft) in enumerate(drafts))
     assert next(child.moves for child in made if child is not None) == (move,)
 
 

@@ -113,6 +113,21 @@ def test_windows_slide_in_strips(named: Named) -> None:
     assert across.stages[0].kinds[across.stages[0].order[0]] is LoopKind.VECTORIZED
 
 
+def test_where_few_rows_need_something_new_a_task_has_all_of_it_at_once(named: Named) -> None:
+    rows = by_name(named("enlarged"))["rows"]
+    coarse, output = rows.funcs["coarse"], rows.funcs["output"]
+    assert coarse.compute is not None and coarse.compute.func == "output" and coarse.store is None
+    assert output.stages[0].kinds[coarse.compute.variable or ""] is LoopKind.PARALLEL
+
+
+@pytest.mark.parametrize(("cores", "rows"), [(2, 32), (8, 12), (64, 8)])
+def test_the_more_cores_the_smaller_are_the_tasks(named: Named, cores: int, rows: int) -> None:
+    names = named("enlarged")
+    draft = next(sketch.draft for sketch in sketches(names, cores) if sketch.name == "rows")
+    (tasks,) = [made for made in draft.funcs["output"].stages[0].transforms if isinstance(made, Split) and made.old == "y"]
+    assert tasks.factor == rows, "of a thousand"
+
+
 def test_what_is_cheap_has_no_storage(named: Named) -> None:
     rows = by_name(named("stencils"))["rows"]
     assert rows.funcs["wide"].is_inlined

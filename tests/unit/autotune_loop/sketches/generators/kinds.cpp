@@ -243,10 +243,26 @@ public:
     }
 };
 
+class Enlarged : public Generator<Enlarged> {
+public:
+    Input<Buffer<float, 2>> input{"input"};
+    Output<Buffer<float, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y");
+        Func coarse("coarse");
+        coarse(x, y) = sqrt(input(x * 8, y * 8)) + sqrt(input(x * 8 + 1, y * 8)) + sqrt(input(x * 8, y * 8 + 1));
+        output(x, y) = lerp(coarse(x / 8, y / 8), coarse(x / 8, y / 8 + 1), cast<float>(y % 8) / 8.f);
+        input.set_estimates({{0, 1024}, {0, 1024}});
+        output.set_estimates({{0, 1000}, {0, 1000}});
+    }
+};
+
 }  // namespace
 
 HALIDE_REGISTER_GENERATOR(Stencils, stencils)
 HALIDE_REGISTER_GENERATOR(Bins, bins)
+HALIDE_REGISTER_GENERATOR(Enlarged, enlarged)
 HALIDE_REGISTER_GENERATOR(Mosaic, mosaic)
 HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
