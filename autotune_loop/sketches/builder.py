@@ -50,7 +50,7 @@ class SketchBuilder:
         self._names = names
         self._cores = cores
         self._style = style
-        self._weights = weights(names, style.budget)
+        self._weights = weights(names, style.budget, in_pairs=style.pairs)
         self._draft = Draft({name: plain_func(self._names, name, None) for name in names.shapes})
 
     def draft(self) -> Draft:
@@ -175,7 +175,8 @@ class SketchBuilder:
     def _is_inlined(self, structure: DraftStructure, name: str, of: str = "") -> bool:
         """Whether a Func, or a copy `of` another one, is better inlined."""
         share = self._style.channels is Channels.INSIDE and not self._style.per_vector
-        return is_worth_inlining(structure, name, self._weights[of or name], self._style.budget, channels_share=share)
+        weight, pairs = self._weights[of or name], self._style.pairs
+        return is_worth_inlining(structure, name, weight, self._style.budget, channels_share=share, in_pairs=pairs)
 
     def _lanes(self, name: str) -> int:
         """How many values fill a vector: of the widest type that is computed with, or of the Func's own."""

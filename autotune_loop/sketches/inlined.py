@@ -9,7 +9,7 @@ from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.values import ROOT
 from halide_autotune.autotune_loop.sketches.roles import CHANNELS
-from halide_autotune.targets.pipeline.shape import FuncShape, ReadDimension
+from halide_autotune.targets.pipeline.shape import FuncShape, ReadDimension, ReadShape
 
 # A Func of fewer operations is no more than its reads: an input's name, a cast, a clamp.
 TRIVIAL = 6
@@ -21,10 +21,14 @@ _LOOKUP = 12
 LARGE_BYTES = 2**22
 
 
-def weights(names: PipelineNames, budget: int) -> Mapping[str, int]:
-    """How many operations a point of each Func is, with what is likely inlined into it; reads do not count."""
+def weights(names: PipelineNames, budget: int, *, in_pairs: bool) -> Mapping[str, int]:
+    """How many operations a point of each Func is, with what is likely inlined into it; reads do not count.
+
+    Args:
+        in_pairs: as of `is_worth_inlining`.
+    """
     found: dict[str, int] = {}
-    places = _places_read(names)
+    places = _places_read(names, in_pairs=in_pairs)
     for name, shape in names.shapes.items():
         total = 0
         for index, stage in enumerate(shape.stages):
@@ -44,15 +48,15 @@ def weights(names: PipelineNames, budget: int) -> Mapping[str, int]:
     return found
 
 
-def _places_read(names: PipelineNames) -> Mapping[str, int]:
+def _places_read(names: PipelineNames, *, in_pairs: bool) -> Mapping[str, float]:
     """How many points of each Func are read, all in all."""
-    found = dict.fromkeys(names.shapes, 0)
+    found = dict.fromkeys(names.shapes, 0.0)
     for name, shape in reversed([*names.shapes.items()]):
         for index, stage in enumerate(shape.stages):
             points = found[name] if is_trivial(names, name) else _points(shape, index, 0)
             for read in stage.reads:
                 if read.name in names.funcs:
-                    found[names.funcs[read.name]] += read.places * points
+                    found[names.funcs[read.name]] += _places_of(read, in_pairs=in_pairs) * points
     return found
 
 
@@ -94,11 +98,14 @@ def _is_of_data(dimension: ReadDimension) -> bool:
     return dimension.slopes is None and dimension.width is None
 
 
-def is_worth_inlining(structure: DraftStructure, name: str, weight: int, budget: int, *, channels_share: bool) -> bool:
+def is_worth_inlining(
+    structure: DraftStructure, name: str, weight: int, budget: int, *, channels_share: bool, in_pairs: bool
+) -> bool:
     """Whether a Func is better computed where it is read, now that all that read it are scheduled.
 
     Args:
         channels_share: loops of few iterations are unrolled: what does not depend on them is computed once.
+        in_pairs: loops are unrolled by two where both iterations read the same point: it is computed once for them.
     """
     shape = structure.shape(name)
     if shape is None or len(shape.stages) != 1 or shape.is_output or shape.is_extern or not structure.users.get(name):
@@ -108,32 +115,39 @@ def is_worth_inlining(structure: DraftStructure, name: str, weight: int, budget:
     if hosts_scan(structure, name):
         return False
     most = math.prod(structure.region_at(name, None))
-    computed = 0
+    computed = 0.0
     for site in structure.users[name]:
         reader = structure.shape(site.func)
         if reader is not None:
             ignored = CHANNELS if channels_share and min(structure.region_at(name, ROOT), default=9) > CHANNELS else 0
             # Where data say which, a point reads few of all that it might read.
-            computed += min(most, _places(structure, site, name)) * _points(reader, site.stage, ignored)
+            computed += min(most, _places(structure, site, name, in_pairs=in_pairs)) * _points(
+                reader, site.stage, ignored
+            )
     repeated = computed / max(1, shape.points)
     return repeated <= _ONCE or weight * repeated <= budget
 
 
-def _places(structure: DraftStructure, site: Site, name: str) -> int:
+def _places(structure: DraftStructure, site: Site, name: str, *, in_pairs: bool) -> float:
     """How many places of a Func one point of a stage reads, through whatever is inlined between."""
-    found: dict[Site, int] = {}
+    found: dict[Site, float] = {}
 
-    def places(of: Site) -> int:
+    def places(of: Site) -> float:
         if of not in found:
-            found[of] = 0
+            found[of] = 0.0
             for called, read in structure.reads[of].items():
                 if called == name:
-                    found[of] += read.places
+                    found[of] += _places_of(read, in_pairs=in_pairs)
                 elif structure.is_inlined(called):
-                    found[of] += read.places * places(Site(called, 0))
+                    found[of] += _places_of(read, in_pairs=in_pairs) * places(Site(called, 0))
         return found[of]
 
     return places(site)
+
+
+def _places_of(read: ReadShape, *, in_pairs: bool) -> float:
+    """How many places one point reads; what a pair reads counts half for each of them."""
+    return read.places / 2 ** len(read.halved_loops) if in_pairs else read.places
 
 
 def hosts_scan(structure: DraftStructure, name: str) -> bool:

@@ -12,7 +12,6 @@ from halide_autotune.autotune_loop.sketches.block import is_mostly_sums
 from halide_autotune.autotune_loop.sketches.builder import SketchBuilder
 from halide_autotune.autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, is_scan
 from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
-from halide_autotune.targets.pipeline.shape import STEP
 
 _MOST = 16
 # More than pictures have.
@@ -53,8 +52,7 @@ def _applies(style: Style, names: PipelineNames) -> bool:
 def _has_halves(names: PipelineNames) -> bool:
     """Whether something is read at half the pace, as a picture is that is enlarged."""
     reads = [read for shape in names.shapes.values() for stage in shape.stages for read in stage.reads]
-    slopes = [dimension.slopes or {} for read in reads for dimension in read.dimensions]
-    return any(STEP // 2 in of_loops.values() for of_loops in slopes)
+    return any(read.halved_loops for read in reads)
 
 
 def _has_large_scan(names: PipelineNames) -> bool:

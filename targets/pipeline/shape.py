@@ -87,6 +87,12 @@ class ReadShape:
             for each in self.dimensions
         )
 
+    @property
+    def halved_loops(self) -> tuple[str, ...]:
+        """The loops of which two iterations read the same point, as where a picture is enlarged."""
+        slopes = [each.slopes or {} for each in self.dimensions]
+        return tuple(loop for of_loops in slopes for loop, slope in of_loops.items() if slope == STEP // 2)
+
 
 @dataclass(frozen=True)
 class StageShape:

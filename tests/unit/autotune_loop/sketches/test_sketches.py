@@ -66,7 +66,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "generator",
-    "stencils bins mosaic patches planes product pyramid scan spread statistics versions".split(),
+    "stencils bins mosaic patches phases planes product pyramid scan spread statistics versions".split(),
 )
 def test_every_sketch_is_taken(
     generator: str,
@@ -124,7 +124,9 @@ def test_where_few_rows_need_something_new_a_task_has_all_of_it_at_once(named: N
 def test_the_more_cores_the_smaller_are_the_tasks(named: Named, cores: int, rows: int) -> None:
     names = named("enlarged")
     draft = next(sketch.draft for sketch in sketches(names, cores) if sketch.name == "rows")
-    (tasks,) = [made for made in draft.funcs["output"].stages[0].transforms if isinstance(made, Split) and made.old == "y"]
+    (tasks,) = [
+        made for made in draft.funcs["output"].stages[0].transforms if isinstance(made, Split) and made.old == "y"
+    ]
     assert tasks.factor == rows, "of a thousand"
 
 
@@ -159,6 +161,15 @@ def test_what_several_channels_need_is_computed_once_for_each_vector(named: Name
     inside = colour.stages[0].order[: colour.stages[0].order.index(red.compute.variable or "")]
     assert colour.stages[0].kinds[inside[0]] is LoopKind.VECTORIZED
     assert all(colour.stages[0].kinds[loop] is LoopKind.UNROLLED for loop in inside[1:]), "the loop of vectors is next"
+
+
+def test_a_pair_computes_once_what_both_of_it_read(named: Named) -> None:
+    """Each point of a phase of a mosaic is then computed once where it is read, and needs no storage."""
+    found = by_name(named("phases"))
+    for phase in ("even", "odd"):
+        assert found["rows-pairs-per-vector"].funcs[phase].is_inlined
+        assert not found["rows"].funcs[phase].is_inlined
+    assert not found["rows-pairs-per-vector"].funcs["sharp"].is_inlined, "three read it"
 
 
 def test_a_product_is_summed_in_registers(named: Named) -> None:

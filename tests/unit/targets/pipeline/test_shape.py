@@ -105,6 +105,7 @@ def test_slopes_are_of_192_steps_so_that_halves_are_whole(stages: PipelineShape)
     up = read(stages, "output", "half")
     assert up.dimensions == (ReadDimension({"x": 96}, 2), ReadDimension({"y": 96}, 1))
     assert up.places == 2 and not up.dimensions[0].follows("x")
+    assert up.halved_loops == ("x", "y") and not down.halved_loops
 
 
 def test_a_transposed_read_is_of_one_point_of_the_other_loops(stages: PipelineShape) -> None:

@@ -243,6 +243,25 @@ public:
     }
 };
 
+class Phases : public Generator<Phases> {
+public:
+    Input<Buffer<uint16_t, 2>> input{"input"};
+    Output<Buffer<uint16_t, 2>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y");
+        Func even("even"), odd("odd"), sharp("sharp");
+        auto between = [&](Expr a, Expr b, Expr c) { return select(absd(a, b) < absd(b, c), (a + b) / 2, (b + c) / 2); };
+        Expr at = 2 * x + 2, row = 2 * y + 2;
+        even(x, y) = between(input(at - 2, row), input(at, row), input(at + 2, row)) * 3 / 4 + input(at, row + 1) / 4;
+        odd(x, y) = between(input(at, row - 2), input(at, row), input(at, row + 2)) * 3 / 4 + input(at + 1, row) / 4;
+        sharp(x, y) = select(x % 2 == 0, even(x / 2, y / 2), odd(x / 2, y / 2));
+        output(x, y) = (sharp(x, y) + sharp(x + 1, y) + sharp(x, y + 1)) / 3;
+        input.set_estimates({{0, 600}, {0, 400}});
+        output.set_estimates({{0, 512}, {0, 384}});
+    }
+};
+
 class Enlarged : public Generator<Enlarged> {
 public:
     Input<Buffer<float, 2>> input{"input"};
@@ -264,6 +283,7 @@ HALIDE_REGISTER_GENERATOR(Stencils, stencils)
 HALIDE_REGISTER_GENERATOR(Bins, bins)
 HALIDE_REGISTER_GENERATOR(Enlarged, enlarged)
 HALIDE_REGISTER_GENERATOR(Mosaic, mosaic)
+HALIDE_REGISTER_GENERATOR(Phases, phases)
 HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
 HALIDE_REGISTER_GENERATOR(Planes, planes)
