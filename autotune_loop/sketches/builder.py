@@ -178,12 +178,16 @@ class SketchBuilder:
         weight, pairs = self._weights[of or name], self._style.pairs
         return is_worth_inlining(structure, name, weight, self._style.budget, channels_share=share, in_pairs=pairs)
 
-    def _lanes(self, name: str) -> int:
-        """How many values fill a vector: of the widest type that is computed with, or of the Func's own."""
+    def _lanes(self, name: str, *, is_wide: bool | None = None) -> int:
+        """How many values fill a vector: of the widest type that is computed with, or of the Func's own.
+
+        Args:
+            is_wide: of the Func's own; None for what the style says.
+        """
         origin = self._draft.funcs[name].origin
         name = origin.of if isinstance(origin, Clone) else name
         widest = max(1, self._names.shapes[name].narrowest_bytes)
-        if not self._style.is_wide:
+        if not (self._style.is_wide if is_wide is None else is_wide):
             seen = set()
             todo = [name]
             while todo:
@@ -209,6 +213,10 @@ class SketchBuilder:
         self._draft = self._draft.with_func(name, func)
         structure = DraftStructure(self._draft, self._names)
         roles = roles_of(structure, name, structure.region(name), self._lanes(name))
+        if roles.vector in pairs:
+            # What two of them read is to fill a vector, too.
+            lanes = max(self._lanes(name), 2 * self._lanes(name, is_wide=False))
+            roles = roles_of(structure, name, structure.region(name), lanes)
         is_root = compute == ROOT or is_around_tasks(structure, name, compute)
         stages = tuple(
             self._stage(structure, Site(name, index), roles, pairs, is_root=is_root)

@@ -169,7 +169,10 @@ def test_a_pair_computes_once_what_both_of_it_read(named: Named) -> None:
     for phase in ("even", "odd"):
         assert found["rows-pairs-per-vector"].funcs[phase].is_inlined
         assert not found["rows"].funcs[phase].is_inlined
-    assert not found["rows-pairs-per-vector"].funcs["sharp"].is_inlined, "three read it"
+    sharp = found["rows-pairs-per-vector"].funcs["sharp"]
+    assert not sharp.is_inlined, "three read it"
+    (lanes,) = [made.factor for made in sharp.stages[0].transforms if isinstance(made, Split) and made.old == "x"]
+    assert lanes == 32, "so that sixteen points of a phase fill a vector, too"
 
 
 def test_a_product_is_summed_in_registers(named: Named) -> None:
