@@ -32,11 +32,15 @@ class RunPace:
 
     def trial_s(self) -> float:
         """What building and timing a schedule takes of the run's time; a guess before the first."""
-        built_s, timed_s = self._built_s(), self.store.database.timing_times_s()
+        built_s = self._built_s()
         built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
+        return built_each_s / self.executor.build_slots + self.timing_s()
+
+    def timing_s(self) -> float:
+        """What timing a schedule takes of the run's time; a guess before the first."""
+        timed_s = self.store.database.timing_times_s()
         timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
-        timed_at_once = sum(device.at_once for device in self.context.devices)
-        return built_each_s / self.executor.build_slots + timed_each_s / max(1, timed_at_once)
+        return timed_each_s / max(1, sum(device.at_once for device in self.context.devices))
 
     def limit_s(self) -> float:
         """How long building one may take: a few times as long as others usually took."""

@@ -380,12 +380,12 @@ class ScheduleProposals:
         times_ms = {one.symbol: one.time_ms for one in tried}
         candidates = self.store.database.candidates(task_index)
         failed = self._failed(candidates, task_index, tried)
-        build_s = self.store.database.build_times_s()
+        build_s, timing_s = self.store.database.build_times_s(), self._pace.timing_s()
         return [
             Outcome(
                 technique_of(one.point),
                 times_ms.get(one.symbol),
-                one.search_s + build_s.get(one.symbol, 0.0),
+                (one.search_s + build_s.get(one.symbol, 0.0)) / self.executor.build_slots + timing_s,
             )
             for one in candidates
             if one.symbol in times_ms or one.symbol in failed

@@ -24,7 +24,7 @@ class Outcome:
     Attributes:
         technique: whose it was.
         time_ms: None if it failed.
-        cost_s: seconds to find and to build it.
+        cost_s: seconds of the run to find, to build and to time it.
     """
 
     technique: str
@@ -49,6 +49,8 @@ def divide(outcomes: Sequence[Outcome], techniques: Sequence[str], count: int) -
         total = sum(uses.values()) + 1
 
         def score(name: str, total: int = total) -> float:
+            if not uses[name]:
+                return math.inf
             bonus = _EXPLORATION * math.sqrt(2 * math.log(total + 1) / (uses[name] + 1))
             # What a technique brings wears off within a batch: its next proposals are worth less.
             return (areas[name] / (1 + shares[name] / 4) + bonus) / costs[name]

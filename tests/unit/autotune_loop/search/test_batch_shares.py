@@ -89,6 +89,22 @@ def test_shares_follow_what_was_timed_and_what_failed(make: Make) -> None:
     assert shares[EVOLUTION] > 6 > shares[SKETCHES]
 
 
+def test_a_dear_build_counts_less_where_timing_takes_longer(make: Make) -> None:
+    def shares(timing_s: float) -> dict[str, int]:
+        run = make()
+        timed = sampled(run)
+        for index, origin in enumerate([Origin.SKETCH, Origin.EVOLUTION] * 8):
+            symbol = kernel_symbol(NAME, 1, 0, index)
+            run.store.database.add_candidate(Candidate(1, 0, index, symbol, SchedulePoint(origin), symbol, 0.0))
+            run.store.database.add_build(symbol, 4.0 if origin is Origin.EVOLUTION else 1.0, 1000)
+            measurement = Measurement(symbol, "board", Clock.WALL, (0.001,), "time", True)
+            run.store.database.add_measurement(measurement, "sample", timing_s)
+            timed.append(TimedSchedule(symbol, f"batch_1_0/{index}", 1.0 / (index + 1)))
+        return run.proposals.divide(WORK, timed, 12)
+
+    assert shares(0.01)[EVOLUTION] < shares(40.0)[EVOLUTION]
+
+
 def test_what_is_being_timed_meanwhile_is_left_out_as_that_differs_between_equal_runs(make: Make) -> None:
     run = make()
     timed = sampled(run)

@@ -116,6 +116,12 @@ def test_one_that_was_never_used_is_tried(unused: str) -> None:
     assert divide(outcomes(history), NAMES, 12)[unused] >= 1
 
 
+@pytest.mark.parametrize("unused", NAMES)
+def test_one_that_was_never_used_is_tried_in_a_small_batch_though_others_bring_much(unused: str) -> None:
+    history = "".join(name[1].upper() for name in NAMES if name != unused) * 4
+    assert divide(outcomes(history), NAMES, 2)[unused] == 1
+
+
 def test_one_that_has_long_brought_nothing_is_tried_again_in_time() -> None:
     """Its bonus grows with what the others use."""
     history = outcomes("VKA" + "kVaV" * 3)
