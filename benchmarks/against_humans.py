@@ -77,20 +77,29 @@ def main() -> int:
     for generator in arguments.generators:
         shared = [generator, "--target", arguments.target, *arguments.options.split()]
         with tempfile.TemporaryDirectory(prefix="against-humans-") as passing:
-            folder = arguments.keep / _name(generator) if arguments.keep else Path(passing)
-            row = _row(shared, kinds, arguments.budget, arguments.seeds, arguments.turns, folder)
+            folder = arguments.keep / generator_name(generator) if arguments.keep else Path(passing)
+            row = tuned_row(shared, kinds, arguments.budget, arguments.seeds, arguments.turns, folder)
         rows.append(row)
         print(_text(row, kinds), flush=True)
         if arguments.output is not None:
             arguments.output.write_text(json.dumps([asdict(each) for each in rows], indent=1))
-    means = [_mean([_median(row.ratios.get(name, [])) for row in rows]) for name in (*kinds, *_PEERS)]
+    means = [geometric_mean([median(row.ratios.get(name, [])) for row in rows]) for name in (*kinds, *_PEERS)]
     print(" | ".join(["geometric mean", "", *(f"{mean:.2f}" for mean in means)]))
     return 0
 
 
-def _row(
+def tuned_row(
     shared: Sequence[str], kinds: Mapping[str, Sequence[str]], budget: str, seeds: int, turns: int, folder: Path
 ) -> Row:
+    """Tune one generator in every kind of run, and time the winners beside its own schedule and its peers'.
+
+    Args:
+        shared: what the generator is and its target, as `sdk autotune` and `sdk bench` are given them.
+        kinds: kind of run → its options.
+        seeds: runs of each kind.
+        turns: in which all are timed.
+        folder: the runs' folders are made in it.
+    """
     row = Row(shared[0])
     for seed in range(seeds):
         for kind, options in kinds.items():
@@ -135,26 +144,29 @@ def _json(arguments: Sequence[str]) -> Any:
 
 
 def _text(row: Row, kinds: Mapping[str, Sequence[str]]) -> str:
-    cells = [_name(row.generator), f"{row.own_ms:.3g}"]
+    cells = [generator_name(row.generator), f"{row.own_ms:.3g}"]
     for name in (*kinds, *_PEERS):
         ratios = [each for each in row.ratios.get(name, []) if math.isfinite(each)]
         several = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
-        cells.append(f"{_median(ratios):.2f}{several}")
+        cells.append(f"{median(ratios):.2f}{several}")
     a_minute = {name: [w.timed_a_minute for w in row.winners if w.kind == name] for name in kinds}
-    cells.append(", ".join(f"{_median(each):.0f}" for each in a_minute.values()))
+    cells.append(", ".join(f"{median(each):.0f}" for each in a_minute.values()))
     return " | ".join(cells)
 
 
-def _name(generator: str) -> str:
+def generator_name(generator: str) -> str:
+    """What a generator is called in a table."""
     return Path(generator.partition(":")[0]).stem.removesuffix("_generator")
 
 
-def _median(values: Sequence[float]) -> float:
+def median(values: Sequence[float]) -> float:
+    """The median of those that are finite."""
     finite = [each for each in values if math.isfinite(each)]
     return statistics.median(finite) if finite else math.nan
 
 
-def _mean(values: Sequence[float]) -> float:
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of those that are finite."""
     finite = [each for each in values if math.isfinite(each)]
     return math.exp(statistics.fmean(map(math.log, finite))) if finite else math.nan
 

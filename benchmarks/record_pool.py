@@ -23,6 +23,7 @@ from halide_autotune.autotune_loop.moves.mutation import MOVES, Mutation
 from halide_autotune.autotune_loop.search.models.population import Population, Tried
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Proposal
+from tests.installed_package import write_package
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _NAME = "chance"
@@ -66,20 +67,12 @@ def main() -> int:
     asked = ["--target", "x86-64", "--no-history", "--weights", "baseline", "--ignore-own-schedule", *chance]
     asked += ["--budget", arguments.budget, "--seed", arguments.seed, "--run-dir", str(arguments.run_folder)]
     with tempfile.TemporaryDirectory(prefix="record-pool-") as folder:
-        _install(Path(folder))
+        entry_point = {_NAME: "benchmarks.record_pool:Chance"}
+        write_package(Path(folder), "record-pool", {"halide_autotune.techniques": entry_point})
         path = os.pathsep.join(filter(None, [folder, str(CHECKOUT), os.environ.get("PYTHONPATH")]))
         command = [sys.executable, "-m", "halide_autotune.sdk.main", "autotune", arguments.generator, *asked]
         command += [*arguments.options.split(), "--quiet"]
         return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
-
-
-def _install(folder: Path) -> None:
-    """Leave what an installer leaves of a package with this technique."""
-    about = folder / "record_pool-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: record-pool\nVersion: 1\n")
-    entry = f"[halide_autotune.techniques]\n{_NAME} = benchmarks.record_pool:Chance\n"
-    (about / "entry_points.txt").write_text(entry)
 
 
 if __name__ == "__main__":
