@@ -121,9 +121,8 @@ def is_worth_inlining(
         if reader is not None:
             ignored = CHANNELS if channels_share and min(structure.region_at(name, ROOT), default=9) > CHANNELS else 0
             # Where data say which, a point reads few of all that it might read.
-            computed += min(most, _places(structure, site, name, in_pairs=in_pairs)) * _points(
-                reader, site.stage, ignored
-            )
+            places = min(most, _places(structure, site, name, in_pairs=in_pairs))
+            computed += places * _points(reader, site.stage, ignored)
     repeated = computed / max(1, shape.points)
     return repeated <= _ONCE or weight * repeated <= budget
 
