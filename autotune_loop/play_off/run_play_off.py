@@ -61,6 +61,11 @@ class PlayOffEntries:
     own: str | None = None
     at: AtSize | None = None
 
+    @property
+    def challengers(self) -> frozenset[str]:
+        """The symbols of all but the baseline."""
+        return frozenset(self.labels) - {self.baseline}
+
 
 @dataclass
 class RunPlayOff:

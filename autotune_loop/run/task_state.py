@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -217,7 +217,16 @@ class TaskState:
         return len(self._contenders(PLAY_OFF_CONTENDERS))
 
     def _contenders(self, count: int) -> list[Timed]:
-        return [timed for timed in self.kept(count) if timed.is_default or self._may_be_best(timed)]
+        """The default, those that may be the best, and one to compare the default with in any case."""
+        kept = self.kept(count)
+        challenger = next((timed for timed in kept if not timed.is_default), None)
+        return [timed for timed in kept if timed.is_default or timed is challenger or self._may_be_best(timed)]
+
+    def leave_out(self, failed: Collection[str]) -> bool:
+        """Leave out what has failed in a play-off; whether another one can be held with what is left."""
+        left = [timed for timed in self.timed if timed.is_default or timed.symbol not in failed]
+        is_less, self.timed = len(left) < len(self.timed), left
+        return is_less and any(not timed.is_default for timed in left)
 
     def _may_be_best(self, timed: Timed) -> bool:
         """Whether it cannot be told from the best; of those without an error nobody knows."""

@@ -10,6 +10,7 @@ from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
 from halide_autotune.autotune_loop.play_off.reserve import PlayOffRoom
 from halide_autotune.autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
+from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
 from halide_autotune.autotune_loop.run.decision.size_play_offs import SizePlayOffs
 from halide_autotune.autotune_loop.run.default_schedule import failed_on_a_device, restore_objects
 from halide_autotune.autotune_loop.run.ending import RunEnding
@@ -40,7 +41,7 @@ class PlayOffs:
     time_default: Callable[[TaskState], None]
 
     def decide(self, state: TaskState, to_come: int) -> TunedSchedule:
-        """Hold the play-off of a task and publish the winner.
+        """Hold the play-off of a task and publish the winner. Where all that challenged has failed, hold another one.
 
         Args:
             to_come: tasks to decide, this one included.
@@ -58,6 +59,8 @@ class PlayOffs:
             if entries is None:
                 return state.unconfirmed(self.store, clock)
             result = self._held_in(room).hold(entries, state.reference, state.task_index)
+            if result.verdict.reason is VerdictReason.NO_CHALLENGER and state.leave_out(entries.challengers):
+                return self.decide(state, to_come)
         except SdkError as error:
             if not self.ending.has_come():
                 self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))

@@ -128,6 +128,18 @@ def test_the_play_off_takes_those_that_may_be_the_best_and_the_default(store: Ru
     assert entries.baseline == "default"
 
 
+def test_a_default_that_is_clearly_the_fastest_is_compared_with_the_next(store: RunStore) -> None:
+    state = new_state(store)
+    for symbol, median_ms in {"default": 4.0, "slower": 9.0, "slowest": 9.5}.items():
+        path = store.object_path(symbol)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"object")
+        is_default = symbol == "default"
+        state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, is_default, "pi", 3, process_error(3)))
+    entries = state.entries(store, 4)
+    assert entries is not None and set(entries.labels) == {"default", "slower"}
+
+
 @pytest.mark.parametrize(("clock", "contenders"), [(Clock.SIMULATED, 2), (Clock.EMULATED, 3)])
 def test_without_noise_the_times_so_far_tell_who_may_be_best(store: RunStore, clock: Clock, contenders: int) -> None:
     """Timed alone by a clock that other work disturbs, they do not."""

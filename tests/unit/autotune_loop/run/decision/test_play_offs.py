@@ -1,0 +1,92 @@
+"""What a run decides when schedules fail in its play-off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from halide_autotune.autotune_loop.deadline import Deadline
+from halide_autotune.autotune_loop.events import Event
+from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
+from halide_autotune.autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
+from halide_autotune.autotune_loop.play_off.times import ProcessTime
+from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.decision.play_offs import PlayOffs
+from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.autotune_loop.run.task_state import TaskState
+from halide_autotune.autotune_loop.run.time_plan import TimePlan
+from halide_autotune.autotune_loop.run.timed import Timed
+from halide_autotune.autotune_loop.run_scale import process_error
+from halide_autotune.autotune_loop.specification.objective import Objective
+from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.device import Clock
+from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.targets.process.stop_signal import StopSignal
+from tests.contract.writing_process import HEADER, RECORD
+from tests.run_specs import make_task
+from tests.scripted_executor import ScriptedExecutor
+
+TIMES_S = {"first": 0.004, "second": 0.005, "default": 0.009}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    with closing(RunStore(tmp_path / "run", RECORD, resume=False)) as made:
+        yield made
+
+
+def decided(store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str]) -> tuple[str, list[set[str]]]:
+    """The winner, and the contenders of each play-off; those that are failing fail in its first turn."""
+    held: list[set[str]] = []
+
+    def hold(play_off: RunPlayOff, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
+        held.append({*entries.labels})
+
+        def turn(names: Sequence[str], yardstick: str | None) -> Turn:
+            times = {name: ProcessTime(TIMES_S[name], TIMES_S[name]) for name in names if name not in failing}
+            return Turn({"pi": times}, frozenset(failing & {*names}))
+
+        asked = (entries.labels, entries.baseline, Objective(), 7, turn, lambda: play_off.room.deadline.left_s)
+        return PlayOffCourse(*asked, devices=["pi"], also_timed=entries.also_timed).run()
+
+    monkeypatch.setattr(RunPlayOff, "hold", hold)
+    state = TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 1))
+    for symbol, time_s in TIMES_S.items():
+        store.object_path(symbol).parent.mkdir(parents=True)
+        store.object_path(symbol).write_bytes(b"object")
+        store.result_path(store.samples / symbol).parent.mkdir(parents=True, exist_ok=True)
+        store.result_path(store.samples / symbol).write_text(HEADER.format(body=""))
+        default = symbol == "default"
+        state.add_timed(Timed(symbol, symbol, "evolution", time_s * 1e3, 0.1, default, "pi", 3, process_error(3)))
+    ending = RunEnding(StopSignal(), Deadline.after(None), lambda: None)
+    tuned = PlayOffs(
+        prepared=SimpleNamespace(clock=Clock.WALL, options=RunOptions()),  # type: ignore[arg-type]
+        store=store,
+        executor=ScriptedExecutor(lambda task: pytest.fail(f"{task} was asked for")),
+        dispatcher=SimpleNamespace(is_lost=False),  # type: ignore[arg-type]
+        plan=TimePlan(RunBudget(None, 0.0), Clock.WALL, 1, 4),
+        ending=ending,
+        listen=list[Event]().append,
+        time_default=lambda state: None,
+    ).decide(state, 1)
+    return tuned.published.symbol, held
+
+
+def test_the_fastest_wins(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert decided(store, monkeypatch, set()) == ("first", [{"first", "default"}])
+
+
+def test_where_what_challenged_fails_the_next_one_challenges(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was left out at first, because its time is clearly longer."""
+    assert decided(store, monkeypatch, {"first"}) == ("second", [{"first", "default"}, {"second", "default"}])
+
+
+def test_where_all_fail_the_default_stays(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    winner, held = decided(store, monkeypatch, {"first", "second"})
+    assert winner == "default" and len(held) == 2
