@@ -275,7 +275,7 @@ class SketchBuilder:
         least = 2 * self._cores
         if roles.row is not None:
             extent = roles.extents[roles.row]
-            rows = min(self._style.rows or self._usual_rows(extent), max(1, -(-extent // least)))
+            rows = min(self._style.rows or self._usual_rows(shape, roles.row, roles), max(1, -(-extent // least)))
         elif work >= WORTH_TASKS:
             rows = 1
         if work < WORTH_TASKS:
@@ -289,10 +289,24 @@ class SketchBuilder:
                 return Tasks(0, columns, Block(), least, are_columns=True)
         return Tasks(rows, self._style.columns or 0, block or Block(), least, self._style.pairs)
 
-    def _usual_rows(self, extent: int) -> int:
-        if self._style.block is not None:
+    def _usual_rows(self, shape: FuncShape, row: str, roles: Roles) -> int:
+        """32, or fewer where rows are few and no two tasks compute the same ones."""
+        place = [*roles.extents].index(row)
+        if self._style.block is not None or self._overlaps(shape, shape.args[place]):
             return _ROWS
-        return min(_ROWS, max(_FEW_ROWS, extent // (_ROUNDS * self._cores) // 4 * 4))
+        return min(_ROWS, max(_FEW_ROWS, roles.extents[row] // (_ROUNDS * self._cores) // 4 * 4))
+
+    def _overlaps(self, shape: FuncShape, arg: str) -> bool:
+        """Whether neighbours along an argument read the same points of a Func, by way of others, too."""
+        for read in (read for stage in shape.stages for read in stage.reads):
+            inner = self._names.shapes.get(self._names.funcs.get(read.name, ""))
+            if inner is None or inner is shape:
+                continue
+            for place, dimension in enumerate(read.dimensions):
+                follows = arg in (dimension.slopes or {})
+                if follows and (dimension.width != 1 or self._overlaps(inner, inner.args[place])):
+                    return True
+        return False
 
     def _block(self, shape: FuncShape, roles: Roles) -> Block | None:
         """What of a sum is kept in registers at once, if the style has it so."""

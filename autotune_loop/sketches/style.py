@@ -30,7 +30,8 @@ class Style:
     Attributes:
         fusion: at the root; per row of what is computed at the root, kept while the rows go on; per task of it; or per
             task that is a strip of columns from top to bottom, which what goes along the rows can be computed in.
-        rows: how many rows a task has at most, with two tasks for every core; None for 32, or fewer of a small one.
+        rows: how many rows a task has at most, with two tasks for every core; None for 32, or fewer of a small one
+            of which no two tasks compute the same rows.
         columns: how wide a task's tiles are; None for all of the row.
         budget: the operations that may be repeated for one point before a Func gets storage.
         redundancy: how often a Func's points may be computed, at most, so that it need not be computed at the root.

@@ -30,6 +30,7 @@ from halide_autotune.targets.pipeline.shape import describe_pipeline
 from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
+from tests.drafted_pipelines import func, pipeline, read
 
 pytestmark = pytest.mark.toolchain
 
@@ -120,9 +121,11 @@ def test_where_few_rows_need_something_new_a_task_has_all_of_it_at_once(named: N
     assert output.stages[0].kinds[coarse.compute.variable or ""] is LoopKind.PARALLEL
 
 
-@pytest.mark.parametrize(("cores", "rows"), [(2, 32), (8, 12), (64, 8)])
-def test_the_more_cores_the_smaller_are_the_tasks(named: Named, cores: int, rows: int) -> None:
-    names = named("enlarged")
+@pytest.mark.parametrize(("cores", "high", "rows"), [(2, 1, 32), (8, 1, 12), (64, 1, 8), (8, 3, 32)])
+def test_tasks_are_small_where_rows_are_few_unless_they_read_the_same_rows(cores: int, high: int, rows: int) -> None:
+    first = func("first", (1002, 1002))
+    second = func("second", (1002, 1000), read("first", ("x", 1), ("y", high)))
+    names = pipeline(first, second, func("output", (1000, 1000), read("second", ("x", 3), ("y", 1))))
     draft = next(sketch.draft for sketch in sketches(names, cores) if sketch.name == "rows")
     (tasks,) = [
         made for made in draft.funcs["output"].stages[0].transforms if isinstance(made, Split) and made.old == "y"
