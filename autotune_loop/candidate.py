@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from halide_autotune.autotune_loop.run_scale import DISTURBED_NOISE, WITHOUT_NOISE, RunScale, process_error
+from halide_autotune.autotune_loop.run_scale import DISTURBED_NOISE, RunScale, process_error
 from halide_autotune.autotune_loop.technique_name import TechniqueName
-from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_s
 from halide_autotune.targets.build.executable import Executable, KernelObject
@@ -342,9 +341,7 @@ class Measured:
 
     @property
     def log_error(self) -> float:
-        """Standard error of the logarithm of its ratio to the yardstick; 0 if it was timed alone by a noisy clock."""
-        if not Clock(self.clock).is_noisy:
-            return WITHOUT_NOISE
+        """Standard error of the logarithm of its ratio to the yardstick; 0 if it was timed alone."""
         if not self.is_relative:
             return 0.0
         return DISTURBED_NOISE if self.is_disturbed else process_error(self.processes)

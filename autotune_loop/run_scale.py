@@ -11,9 +11,7 @@ from collections.abc import Sequence
 PROCESS_NOISE = 0.04
 # The same for a timing in which other processes took cores away most of the time.
 DISTURBED_NOISE = 0.3
-# The same of a clock without noise: code that is linked elsewhere has taken 0.7 % longer.
-WITHOUT_NOISE = 0.005
-# A yardstick on a busy machine takes this much longer than usual.
+# The yardstick then takes this much longer than usual.
 _SLOWED_DOWN = 1.25
 # How far one timing of the reference is from its usual time, until the run knows better: a standard deviation of
 # logarithms as on a shared machine. It counts as this many timings.

@@ -21,12 +21,10 @@ from halide_autotune.autotune_loop.store.featurization import Featurization, for
 from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.store.sample_file import read_sample
-from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measure_settings import Tolerance
 from halide_autotune.devices.timing.measurement import Beside, Measurement
 from halide_autotune.targets.build.executable import KernelObject
 from tests.contract.writing_process import RECORD, candidate, measurement
-from tests.measured_candidates import measured
 from tests.run_specs import make_task
 
 
@@ -138,15 +136,6 @@ def test_a_default_that_is_clearly_the_fastest_is_compared_with_the_next(store: 
         state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, is_default, "pi", 3, process_error(3)))
     entries = state.entries(store, 4)
     assert entries is not None and set(entries.labels) == {"default", "slower"}
-
-
-@pytest.mark.parametrize(("clock", "contenders"), [(Clock.SIMULATED, 2), (Clock.EMULATED, 3)])
-def test_without_noise_the_times_so_far_tell_who_may_be_best(store: RunStore, clock: Clock, contenders: int) -> None:
-    """Timed alone by a clock that other work disturbs, they do not."""
-    state = new_state(store)
-    for index, median_ms in enumerate((4.0, 4.03, 4.1)):
-        state.add(replace(measured(median_ms, sample_index=index), clock=clock.value))
-    assert state.contenders == contenders
 
 
 @pytest.mark.parametrize(("name", "origin"), [(OWN, Origin.OWN_SCHEDULE), (INCUMBENT, Origin.INCUMBENT)])
