@@ -60,15 +60,8 @@ class Row:
 
 def main() -> int:
     """Print a row for each generator, as it is done, and the means."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("generators", nargs="+")
-    parser.add_argument("--target", default="x86-64")
-    parser.add_argument("--budget", default="10m")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser = parser_of_runs(__doc__, budget="10m", seeds=3, turns=15)
     parser.add_argument("--runs", nargs="+", default=["all="], metavar="NAME=OPTIONS")
-    parser.add_argument("--options", default="", help="of `sdk autotune` and `sdk bench`, such as --include FOLDER")
-    parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--output", type=Path, help="also write everything there, as JSON")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the runs' folders stay; they go otherwise")
     arguments = parser.parse_args()
     kinds = {name: options.split() for name, _, options in (each.partition("=") for each in arguments.runs)}
@@ -86,6 +79,19 @@ def main() -> int:
     means = [geometric_mean([median(row.ratios.get(name, [])) for row in rows]) for name in (*kinds, *_PEERS)]
     print(" | ".join(["geometric mean", "", *(f"{mean:.2f}" for mean in means)]))
     return 0
+
+
+def parser_of_runs(about: str | None, *, budget: str, seeds: int, turns: int) -> argparse.ArgumentParser:
+    """The options of all that tunes generators and times the winners, with these defaults."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("generators", nargs="+")
+    parser.add_argument("--target", default="x86-64")
+    parser.add_argument("--budget", default=budget)
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--turns", type=int, default=turns)
+    parser.add_argument("--options", default="", help="of `sdk autotune` and `sdk bench`, such as --include FOLDER")
+    parser.add_argument("--output", type=Path, help="also write everything there, as JSON")
+    return parser
 
 
 def tuned_row(

@@ -69,10 +69,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="record-pool-") as folder:
         entry_point = {_NAME: "benchmarks.record_pool:Chance"}
         write_package(Path(folder), "record-pool", {"halide_autotune.techniques": entry_point})
-        path = os.pathsep.join(filter(None, [folder, str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+        path = python_path(folder)
         command = [sys.executable, "-m", "halide_autotune.sdk.main", "autotune", arguments.generator, *asked]
         command += [*arguments.options.split(), "--quiet"]
         return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+
+
+def python_path(packages: str) -> str:
+    """What PYTHONPATH is to be for the SDK to find packages in a folder, and this folder's parts in them."""
+    return os.pathsep.join(filter(None, [packages, str(CHECKOUT), os.environ.get("PYTHONPATH")]))
 
 
 if __name__ == "__main__":

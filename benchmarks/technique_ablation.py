@@ -11,7 +11,6 @@ than two seeds are to each other says nothing. The sources are yours to give.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -20,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.against_humans import Row, generator_name, geometric_mean, median, tuned_row
-from benchmarks.record_pool import CHECKOUT
+from benchmarks.against_humans import Row, generator_name, geometric_mean, median, parser_of_runs, tuned_row
+from benchmarks.record_pool import python_path
 from tests.installed_package import write_package
 
 _ALL = "all"
@@ -48,21 +47,13 @@ class Indifferent:
 
 def main() -> int:
     """Print a row for each generator, as it is done, and the means."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("generators", nargs="+")
-    parser.add_argument("--target", default="x86-64")
-    parser.add_argument("--budget", default="3m")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--turns", type=int, default=9)
-    parser.add_argument("--options", default="", help="of `sdk autotune` and `sdk bench`, such as --include FOLDER")
-    parser.add_argument("--output", type=Path, help="also write everything there, as JSON")
-    arguments = parser.parse_args()
+    arguments = parser_of_runs(__doc__, budget="3m", seeds=1, turns=9).parse_args()
     rows: list[Row] = []
     print(" | ".join(["generator", "own ms", "all", *[kind for kind in _KINDS if kind != _ALL]]), flush=True)
     with tempfile.TemporaryDirectory(prefix="technique-ablation-") as folder:
         entry_point = {_MODEL: "benchmarks.technique_ablation:Indifferent"}
         write_package(Path(folder), "technique-ablation", {"halide_autotune.models": entry_point})
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, str(CHECKOUT), os.environ.get("PYTHONPATH")]))
+        os.environ["PYTHONPATH"] = python_path(folder)
         for generator in arguments.generators:
             shared = [generator, "--target", arguments.target, *arguments.options.split()]
             runs = Path(folder) / generator_name(generator)

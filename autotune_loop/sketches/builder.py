@@ -178,32 +178,35 @@ class SketchBuilder:
         weight, pairs = self._weights[of or name], self._style.pairs
         return is_worth_inlining(structure, name, weight, self._style.budget, channels_share=share, in_pairs=pairs)
 
-    def _lanes(self, name: str, *, is_wide: bool | None = None) -> int:
-        """How many values fill a vector: of the widest type that is computed with, or of the Func's own.
+    def _lanes(self, name: str) -> int:
+        """How many values fill a vector: of the widest type that is computed with, or of the Func's own."""
+        if not self._style.is_wide:
+            return self._lanes_of_widest(name)
+        return max(1, self._names.shape.vector_bytes // max(1, self._original(name).narrowest_bytes))
 
-        Args:
-            is_wide: of the Func's own; None for what the style says.
-        """
-        origin = self._draft.funcs[name].origin
-        name = origin.of if isinstance(origin, Clone) else name
-        widest = max(1, self._names.shapes[name].narrowest_bytes)
-        if not (self._style.is_wide if is_wide is None else is_wide):
-            seen = set()
-            todo = [name]
-            while todo:
-                at = todo.pop()
-                for stage in self._names.shapes[at].stages:
-                    for read in stage.reads:
-                        inner = self._names.funcs.get(read.name)
-                        if inner is None or inner in seen:
-                            continue
-                        seen.add(inner)
-                        if not any(dimension.slopes for dimension in read.dimensions):
-                            continue  # a table or a scalar: not read by vectors
-                        widest = max(widest, self._names.shapes[inner].narrowest_bytes)
-                        if self._draft.funcs[inner].compute is None and len(self._names.shapes[inner].stages) == 1:
-                            todo.append(inner)
+    def _lanes_of_widest(self, name: str) -> int:
+        original = self._original(name)
+        widest = max(1, original.narrowest_bytes)
+        seen = set()
+        todo = [original]
+        while todo:
+            for read in (read for stage in todo.pop().stages for read in stage.reads):
+                inner = self._names.funcs.get(read.name)
+                if inner is None or inner in seen:
+                    continue
+                seen.add(inner)
+                if not any(dimension.slopes for dimension in read.dimensions):
+                    continue  # a table or a scalar: not read by vectors
+                shape = self._names.shapes[inner]
+                widest = max(widest, shape.narrowest_bytes)
+                if self._draft.funcs[inner].compute is None and len(shape.stages) == 1:
+                    todo.append(shape)
         return max(1, self._names.shape.vector_bytes // widest)
+
+    def _original(self, name: str) -> FuncShape:
+        """The Func, or the one that it is a copy of."""
+        origin = self._draft.funcs[name].origin
+        return self._names.shapes[origin.of if isinstance(origin, Clone) else name]
 
     def _schedule(self, name: str, compute: LoopLevel, store: LoopLevel | None, pairs: tuple[str, ...] = ()) -> None:
         func = replace(self._draft.funcs[name], compute=compute, store=store)
@@ -215,7 +218,7 @@ class SketchBuilder:
         roles = roles_of(structure, name, structure.region(name), self._lanes(name))
         if roles.vector in pairs:
             # What two of them read is to fill a vector, too.
-            lanes = max(self._lanes(name), 2 * self._lanes(name, is_wide=False))
+            lanes = max(self._lanes(name), 2 * self._lanes_of_widest(name))
             roles = roles_of(structure, name, structure.region(name), lanes)
         is_root = compute == ROOT or is_around_tasks(structure, name, compute)
         stages = tuple(
@@ -233,7 +236,7 @@ class SketchBuilder:
         if len(self._draft.funcs[name].stages) != 1 or self._draft.funcs[name].origin is not None:
             return ()
         shape = self._names.shapes[name]
-        found = set()
+        found: set[str] = set()
         for read in shape.stages[0].reads:
             inner = self._names.funcs.get(read.name)
             if inner is None:
@@ -242,10 +245,10 @@ class SketchBuilder:
             is_inside = compute is None or compute.func == (host or name)
             deeper: tuple[str, ...] = self._halved(inner, host or name) if is_inside else ()
             loops = [variable.identifier for variable in self._names.loops(inner, 0)]
+            found.update(read.halved_loops)
             for loop, dimension in zip(loops, read.dimensions, strict=False):
-                for argument, slope in (dimension.slopes or {}).items():
-                    if slope == STEP // 2 or (slope == STEP and loop in deeper):
-                        found.add(argument)
+                if loop in deeper:
+                    found.update(argument for argument, slope in (dimension.slopes or {}).items() if slope == STEP)
         own = zip(shape.args, self._names.loops(name, 0), strict=True)
         return tuple(variable.identifier for argument, variable in own if argument in found)
 
@@ -298,14 +301,22 @@ class SketchBuilder:
 
     def _overlaps(self, shape: FuncShape, arg: str) -> bool:
         """Whether neighbours along an argument read the same points of a Func, by way of others, too."""
-        for read in (read for stage in shape.stages for read in stage.reads):
-            inner = self._names.shapes.get(self._names.funcs.get(read.name, ""))
-            if inner is None or inner is shape:
-                continue
-            for place, dimension in enumerate(read.dimensions):
-                follows = arg in (dimension.slopes or {})
-                if follows and (dimension.width != 1 or self._overlaps(inner, inner.args[place])):
-                    return True
+        todo, seen = [(shape, arg)], {(shape.name, arg)}
+        while todo:
+            reader, arg = todo.pop()
+            for read in (read for stage in reader.stages for read in stage.reads):
+                inner = self._names.shapes.get(self._names.funcs.get(read.name, ""))
+                if inner is None or inner is reader:
+                    continue
+                for place, dimension in enumerate(read.dimensions):
+                    if arg not in (dimension.slopes or {}):
+                        continue
+                    if dimension.width != 1:
+                        return True
+                    reached = inner.name, inner.args[place]
+                    if reached not in seen:
+                        seen.add(reached)
+                        todo.append((inner, reached[1]))
         return False
 
     def _block(self, shape: FuncShape, roles: Roles) -> Block | None:

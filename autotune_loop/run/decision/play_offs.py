@@ -59,17 +59,19 @@ class PlayOffs:
             if entries is None:
                 return state.unconfirmed(self.store, clock)
             result = self._held_in(room).hold(entries, state.reference, state.task_index)
-            if result.verdict.reason is VerdictReason.NO_CHALLENGER and state.leave_out(entries.challengers):
-                return self.decide(state, to_come)
+            is_unchallenged = result.verdict.reason is VerdictReason.NO_CHALLENGER
+            has_others = is_unchallenged and state.leave_out(entries.challengers)
         except SdkError as error:
             if not self.ending.has_come():
                 self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))
                 return state.unconfirmed(self.store, clock)
-            result = None
+            result, has_others = None, False
         if self.ending.is_over_budget():
             self.listen(Notice("The budget ended the play-off.", warning=True))
         if result is None:
             return state.unconfirmed(self.store, clock)
+        if has_others:
+            return self.decide(state, to_come)
         tuned = state.decide(self.store, result, clock)
         try:
             return self._at_sizes.decide(state, tuned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +51,16 @@ def time_schedule(store: RunStore, state: TaskState, symbol: str, median_ms: flo
     path.parent.mkdir(parents=True)
     path.write_bytes(b"object")
     state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, False, "pi", processes))
+
+
+def time_well(store: RunStore, state: TaskState, times_ms: Mapping[str, float]) -> None:
+    """Time schedules in three processes each, beside a yardstick; one may be the default."""
+    for symbol, median_ms in times_ms.items():
+        path = store.object_path(symbol)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"object")
+        is_default = symbol == "default"
+        state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, is_default, "pi", 3, process_error(3)))
 
 
 def test_a_much_faster_schedule_becomes_the_yardstick(store: RunStore) -> None:
@@ -113,12 +123,7 @@ def test_one_that_was_timed_once_stands_behind_one_that_was_proven(store: RunSto
 def test_the_play_off_takes_those_that_may_be_the_best_and_the_default(store: RunStore) -> None:
     state = new_state(store)
     assert state.contenders == PLAY_OFF_CONTENDERS, "nothing is known yet"
-    for symbol, median_ms in {"best": 4.0, "close": 4.1, "slower": 5.0, "default": 9.0}.items():
-        path = store.object_path(symbol)
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"object")
-        is_default = symbol == "default"
-        state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, is_default, "pi", 3, process_error(3)))
+    time_well(store, state, {"best": 4.0, "close": 4.1, "slower": 5.0, "default": 9.0})
     entries = state.entries(store, 4)
     assert entries is not None
     assert set(entries.labels) == {"best", "close", "default"}
@@ -128,12 +133,7 @@ def test_the_play_off_takes_those_that_may_be_the_best_and_the_default(store: Ru
 
 def test_a_default_that_is_clearly_the_fastest_is_compared_with_the_next(store: RunStore) -> None:
     state = new_state(store)
-    for symbol, median_ms in {"default": 4.0, "slower": 9.0, "slowest": 9.5}.items():
-        path = store.object_path(symbol)
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"object")
-        is_default = symbol == "default"
-        state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, is_default, "pi", 3, process_error(3)))
+    time_well(store, state, {"default": 4.0, "slower": 9.0, "slowest": 9.5})
     entries = state.entries(store, 4)
     assert entries is not None and set(entries.labels) == {"default", "slower"}
 

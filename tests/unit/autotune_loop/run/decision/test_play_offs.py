@@ -66,10 +66,10 @@ def decided(store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str])
         state.add_timed(Timed(symbol, symbol, "evolution", time_s * 1e3, 0.1, default, "pi", 3, process_error(3)))
     ending = RunEnding(StopSignal(), Deadline.after(None), lambda: None)
     tuned = PlayOffs(
-        prepared=SimpleNamespace(clock=Clock.WALL, options=RunOptions()),  # type: ignore[arg-type]
+        prepared=SimpleNamespace(clock=Clock.WALL, options=RunOptions()),  # type: ignore[arg-type]  # all that is asked of it
         store=store,
         executor=ScriptedExecutor(lambda task: pytest.fail(f"{task} was asked for")),
-        dispatcher=SimpleNamespace(is_lost=False),  # type: ignore[arg-type]
+        dispatcher=SimpleNamespace(is_lost=False),  # type: ignore[arg-type]  # no play-off times here
         plan=TimePlan(RunBudget(None, 0.0), Clock.WALL, 1, 4),
         ending=ending,
         listen=list[Event]().append,
