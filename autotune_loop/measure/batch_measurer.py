@@ -116,6 +116,7 @@ class BatchMeasurer:
     Attributes:
         enough: called before each measurement with the number of the batch's results; True ends the batch early.
         overdue: called then; True stops the measurements under way, too.
+        settles_leaders: whether those that may be the best are timed again.
     """
 
     dispatcher: Dispatcher
@@ -124,6 +125,7 @@ class BatchMeasurer:
     listen: Listener
     enough: Callable[[int], bool]
     overdue: Callable[[int], bool] = lambda measured: False
+    settles_leaders: bool = True
 
     def __post_init__(self) -> None:
         self._failures = FailureLog(self.store.database, self.listen)
@@ -133,8 +135,8 @@ class BatchMeasurer:
     ) -> tuple[int, int]:
         """Time the candidates of the batch; return how many were timed and how many failed.
 
-        Beside a yardstick, those that may be the best are then timed again. Candidates that are not begun when the
-        batch ends early are not counted.
+        Beside a yardstick, those that may be the best are then timed again, unless that is not wanted. Candidates that
+        are not begun when the batch ends early are not counted.
 
         Args:
             best_ms: the best time of the argument set so far; infinite if there is none.
@@ -232,7 +234,8 @@ class BatchMeasurer:
         correction = 1.0 if work.batch.yardstick is None else work.batch.yardstick.scale.correction
         self._tell(measured, correction * measured.median_ms, work.measured + work.failed, len(work.candidates))
         close_factor = _CLOSE_FACTOR * (_DISTURBED_FACTOR if measured.is_disturbed else 1.0)
-        if work.batch.yardstick is not None and measured.median_ms <= close_factor * work.best_ms:
+        may_lead = self.settles_leaders and work.batch.yardstick is not None
+        if may_lead and measured.median_ms <= close_factor * work.best_ms:
             work.leaders[measured.candidate.symbol] = measured
         else:
             self._keep(work, measured)

@@ -102,10 +102,10 @@ class Rounds:
                 self.stop.set()
             self._check_that_something_was_timed()
             try:
-                tuned = [self._decide(index) for index in range(len(self._states))]
+                tuned = self._decisions()
             except KeyboardInterrupt:
                 self.stop.set()
-                tuned = [self._decide(index) for index in range(len(self._states))]
+                tuned = self._decisions()
             if self._ending.has_come():  # in the rounds or in a play-off
                 outcome = Outcome.INTERRUPTED if self.stop.is_set() else Outcome.BUDGET_SPENT
             try:
@@ -114,7 +114,7 @@ class Rounds:
                 self._learn_last()
             except KeyboardInterrupt:
                 outcome = Outcome.INTERRUPTED
-            return self._result(outcome, tuple(tuned), time.monotonic() - started_s)
+            return self._result(outcome, tuned, time.monotonic() - started_s)
 
     def _kill(self) -> None:
         self._builder_stop.set()
@@ -150,9 +150,10 @@ class Rounds:
         )
         if self._ending.has_come():
             return Outcome.INTERRUPTED
-        self.learner.start()  # not before: the references were timed, and all other times are multiples of theirs
+        if not self.prepared.only_records:
+            self.learner.start()  # not before: the references were timed, and all other times are multiples of theirs
         self._newest_round = recover(self.store, self._states, self.learner, self.listen)
-        self._plan.play_offs = len(self._states)
+        self._plan.play_offs = 0 if self.prepared.only_records else len(self._states)
         if self.prepared.options.inputs.also_sizes:
             self._plan.play_offs += 1  # single sizes may need one, whose contenders are others
         else:
@@ -164,10 +165,7 @@ class Rounds:
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             if self.prepared.resume:
-                if is_left_over(self.store, state):
-                    self._time_default(state)
-                else:
-                    keep_failure(self.store, state)
+                self._finish_default(state)
                 self._finish_rounds(state)
                 state.publish_best(self.store, self.prepared.clock.value)
             elif state.timed:
@@ -189,7 +187,8 @@ class Rounds:
 
     def _batch_measurer(self) -> BatchMeasurer:
         settings, enough, overdue = measure_settings(self.prepared), self._measured_enough, self._plan.is_overdue
-        return BatchMeasurer(self.dispatcher, self.store, settings, self.listen, enough, overdue)
+        settles_leaders = not self.prepared.only_records
+        return BatchMeasurer(self.dispatcher, self.store, settings, self.listen, enough, overdue, settles_leaders)
 
     def _time_default(self, state: TaskState) -> None:
         """Build and time the default as the first batch would have, which has left no time of it."""
@@ -200,6 +199,14 @@ class Rounds:
         self._batch_measurer().measure(batch, state.reference, state.best_ms, self._add_timing(batch), measured)
         if not (self._ending.has_come() or self.dispatcher.is_lost):
             keep_failure(self.store, state, tried_again=True)
+
+    def _finish_default(self, state: TaskState) -> None:
+        if self.prepared.only_records:
+            return
+        if is_left_over(self.store, state):
+            self._time_default(state)
+        else:
+            keep_failure(self.store, state)
 
     def _finish_rounds(self, state: TaskState) -> None:
         """Time what an earlier process has chosen and had no time for."""
@@ -255,8 +262,10 @@ class Rounds:
         histories[task_index].started += 1
         state = self._states[task_index]
         is_quick = state.full_search_s is not None and state.full_search_s < _REPEAT_FULL_SEARCH_BELOW_S
-        full = state.task.searches and (round_index == 0 or is_quick)
-        waiting = max(1, sum(1 for each in self._states if not each.history.best_ms))
+        only_records = self.prepared.only_records
+        full = state.task.searches and (round_index == 0 or is_quick) and not only_records
+        # What is only recorded has whole batches, of as many tasks as there is time for.
+        waiting = 1 if only_records else max(1, sum(1 for each in self._states if not each.history.best_ms))
         builders = self._batch_builders(self._builder_stop)
         asked = self.dispatcher.in_service if can_be_asked(self.prepared.clock, self.context) else []
         request = builders.request(state, round_index, waiting, full_search=full, device=next(iter(asked), None))
@@ -270,13 +279,13 @@ class Rounds:
 
     def _predict(self, featurizations: Sequence[Path]) -> list[float | None]:
         """What the cost model expects; nothing if it starts too slowly for the budget."""
-        if self.learner.await_start(self.budget.deadline.share(_MODEL_SHARE).left_s):
+        if not self.prepared.only_records and self.learner.await_start(self.budget.deadline.share(_MODEL_SHARE).left_s):
             return self.learner.predict(featurizations)
         return [None] * len(featurizations)
 
     def _learn(self) -> float:
         """Train on the schedules timed since the last training; return the seconds that it took."""
-        if not self.learner.has_new_samples or self._ending.has_come():
+        if self.prepared.only_records or not self.learner.has_new_samples or self._ending.has_come():
             return 0.0
         started_s = time.monotonic()
         self.learner.train(self._newest_round)
@@ -286,6 +295,8 @@ class Rounds:
 
     def _learn_last(self) -> None:
         """Train after the play-off: the winner matters more than the weights for the next run."""
+        if self.prepared.only_records:
+            return
         self.budget.begin("the last training")
         try:
             if self._plan.has_time_to_learn() and not self._ending.has_come():
@@ -340,7 +351,7 @@ class Rounds:
         if left > 0 and self._plan.is_time_for_play_offs and not self.stop.is_set():
             self.listen(Notice(f"The budget left no time for {left} of the batch's {len(batch.candidates)} schedules."))
         self._newest_round = batch.round_index
-        if not state.has_baseline:
+        if not (state.has_baseline or self.prepared.only_records):
             keep_failure(self.store, state)
             state.publish_best(self.store, self.prepared.clock.value)
         self.listen(BatchDone(batch.round_index, batch.task_index, measured, batch.failed + failed, stages_s))
@@ -388,10 +399,13 @@ class Rounds:
         elif measured.candidate.is_default:  # nothing was published before it had a time
             state.publish_best(self.store, self.prepared.clock.value)
 
-    def _decide(self, index: int) -> TunedSchedule:
-        """Hold the play-off of a task and publish the winner."""
+    def _decisions(self) -> tuple[TunedSchedule, ...]:
+        """Hold the play-off of each task and publish the winner."""
+        if self.prepared.only_records:
+            return ()
         self.budget.begin("the play-off")
-        return self._play_offs.decide(self._states[index], len(self._states) - index)
+        count = len(self._states)
+        return tuple(self._play_offs.decide(state, count - index) for index, state in enumerate(self._states))
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database

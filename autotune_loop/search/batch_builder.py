@@ -137,7 +137,8 @@ class BatchBuilder:
         with timed(work, "generate code"):
             built = self._build(work, [*left, *mix(chosen)], waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
-        if trouble is not None and round_index == 0 and not (first or self.stop.is_set()):
+        has_any = bool(first) if full_search else bool(built)
+        if trouble is not None and round_index == 0 and not (has_any or self.stop.is_set()):
             raise trouble
         with timed(work, "link"):
             yardstick = yardstick_now()

@@ -32,6 +32,7 @@ class PreparedRun:
         resume: whether to continue the run in `folder`.
         history: the file of earlier runs' schedules; None takes none of them.
         farm: the devices' farm; None if this machine reaches them itself.
+        only_records: it times schedules to be learnt from later: none is the default, none wins, no model is trained.
     """
 
     spec: RunSpec
@@ -45,6 +46,7 @@ class PreparedRun:
     resume: bool = False
     history: Path | None = None
     farm: FarmUse | None = None
+    only_records: bool = False
 
     @property
     def options(self) -> RunOptions:

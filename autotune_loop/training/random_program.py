@@ -57,6 +57,8 @@ class RandomProgram(hl.Generator):
         while program.newest.scale:
             program.up()
         g.output[x, y, c] = hl.cast(g.output.type(), program.newest.func[x, y, c]) + 1
+        if int(g.seed) % 2:  # as many image pipelines have it
+            g.output.output_buffer().dim(2).set_bounds(0, int(g.channels))
         for buffer in (g.input, g.output):
             buffer.set_estimates([(0, extent) for extent in size])
         if not g.using_autoscheduler():
@@ -98,7 +100,13 @@ class _Program:
 
     def curve(self) -> None:
         size = hl.abs(hl.cast(hl.Float(32), self._here()))
-        values = [hl.sqrt(size), hl.log(size + 1), hl.exp(size * -0.01), hl.sin(size * 0.1), hl.pow(size + 1, 0.45)]
+        values = [
+            hl.sqrt(size),
+            hl.log(size + 1),
+            hl.exp(size * hl.f32(-0.01)),
+            hl.sin(size * hl.f32(0.1)),
+            hl.pow(size + 1, hl.f32(0.45)),
+        ]
         self._add("curve", self._source.choice(values), hl.Float(32))
 
     def cast(self) -> None:

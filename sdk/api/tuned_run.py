@@ -38,11 +38,16 @@ from halide_autotune.targets.values.options import with_whole_paths
 
 @dataclass(frozen=True)
 class Call:
-    """What a run has of its caller: the budget counts from here."""
+    """What a run has of its caller: the budget counts from here.
+
+    Attributes:
+        only_records: see `PreparedRun`.
+    """
 
     listen: Listener
     stop: StopSignal
     settings: Settings
+    only_records: bool = False
     started_s: float = field(default_factory=time.monotonic)
 
 
@@ -162,6 +167,7 @@ def _tune(
             resume=resume,
             history=None if spec.options.search.no_history else open_history(call.settings).file,
             farm=chosen.farm,
+            only_records=call.only_records,
             report_health=chosen.report_health,
         )
         result = tune(run, chosen.workspace(call.settings), call.listen, call.stop, call.started_s)

@@ -114,7 +114,7 @@ class TrainingSession:
     def _time_programs(self, iteration: int) -> bool:
         """Time the programs of an iteration; whether it came to its end."""
         record, folder = self.training.record, self.training.run_of(iteration)
-        call = Call(self.listen, self.stop, self.settings)
+        call = Call(self.listen, self.stop, self.settings, only_records=True)
         left = {"budget_s": self.deadline.left_s}
         if (folder / RUN_FILE_NAME).is_file():
             _, result = tune_further(folder, left, call)
@@ -136,13 +136,12 @@ class TrainingSession:
                     # Schedules of every quality: what is learnt must hold for bad ones, too.
                     "pool_factor": 1.0,
                     "random_share": 1.0,
-                    # It takes as long as many schedules, and gives one.
-                    "full_search_limit_s": 6.0,
+                    # Schedules differ by much more than this, and more of them teach more.
+                    "max_time_s": 0.15,
+                    "precision": 0.03,
+                    "search_limit_s": 20.0,
                     "no_history": True,
                     "weights": str(before),
-                    # The iteration trains, not its run.
-                    "epochs": 1,
-                    "learning_rate": 1e-9,
                 }
             )
             _, result = tune_new((GeneratorSpec(str(PROGRAM_FILE), argsets=sets),), options, folder, call)
