@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from halide_autotune.autotune_loop.draft.kept import kept
@@ -19,6 +21,9 @@ from halide_autotune.targets.pipeline.shape import STEP
 # What a data-dependent extent counts as.
 _UNKNOWN_EXTENT = 64
 Extents = tuple[int, ...]
+# How far a step of each loop around moves what is needed, in steps of its own; loops of which none does are left out.
+Pace = frozenset[tuple[str, Fraction]]
+_STILL: Pace = frozenset()
 
 
 @dataclass(frozen=True)
@@ -234,7 +239,7 @@ class DraftStructure(DraftReads):
             self._constant_arguments[key] = self._is_bounded(name, argument) or (
                 is_pure
                 and not self._shapes[name].is_output
-                and self._is_needed_constantly(name, argument, self.draft.funcs[name].compute)
+                and self._pace(name, argument, self.draft.funcs[name].compute) is not None
             )
         return self._constant_arguments[key]
 
@@ -254,38 +259,62 @@ class DraftStructure(DraftReads):
             for directive in self.draft.funcs[name].storage
         )
 
-    def _is_needed_constantly(self, name: str, argument: str, level: LoopLevel | None) -> bool:
-        """Whether an iteration of a loop needs always the same extent of an argument."""
+    @kept
+    def _pace(self, name: str, argument: str, level: LoopLevel | None) -> Pace | None:
+        """How what an iteration of a loop needs of an argument moves with the loops further out; None if that has not
+        always the same extent."""
         place = self._shapes[name].args.index(argument)
+        paces = set()
         for site, read in self._readers.get(name, ()):
             if site.func not in self.draft.funcs:
                 continue
             dimension = read.dimensions[place]
             if dimension.slopes is None or dimension.width is None:
-                return False
+                return None
             # Of rounded indices, as `x / 2` and `(x + 1) / 2`, it depends on where how many are needed.
             rounded = [loop for loop, slope in dimension.slopes.items() if slope % STEP]
             if rounded and (dimension.width != 1 or any(self._covered(site, level).get(r, 1) > 1 for r in rounded)):
-                return False
-            if not all(self._is_covered_constantly(site, loop, level) for loop in dimension.slopes):
-                return False
-        return True
+                return None
+            pace: dict[str, Fraction] = defaultdict(Fraction)
+            for loop, slope in dimension.slopes.items():
+                of_loop = self._pace_of_loop(site, loop, level)
+                if of_loop is None:
+                    return None
+                for outer, speed in of_loop:
+                    pace[outer] += speed * Fraction(slope, STEP)
+            paces.add(frozenset(pace.items()))
+        # Where one reads all channels and another its own, what both need has an extent of its own in each iteration.
+        return None if len(paces) > 1 else next(iter(paces), _STILL)
 
-    def _is_covered_constantly(self, site: Site, loop: str, level: LoopLevel | None) -> bool:
+    def _pace_of_loop(self, site: Site, loop: str, level: LoopLevel | None) -> Pace | None:
+        """The same of the iterations of a stage's loop, before any scheduling, that a loop's iteration has."""
         if level is None:
-            return True
+            return _STILL
         func = self.draft.funcs[site.func]
         of_shape = {each.name: each for each in self._shapes[site.func].stages[site.stage].loops}
         is_own = level.func == site.func
+        is_reduction = loop in of_shape and of_shape[loop].is_reduction
         if self.is_inlined(site.func) or (not is_own and func.compute not in (None, ROOT, level)):
             # All that an iteration of a loop further out needs of it, not what is computed at once.
-            if loop in of_shape and of_shape[loop].is_reduction:
-                return of_shape[loop].is_constant
-            return self._is_needed_constantly(site.func, loop, level)
+            if is_reduction:
+                return _STILL if of_shape[loop].is_constant else None
+            return self._pace(site.func, loop, level)
         if not func.stages:
-            return False
+            return None
         stage, identifier = func.stages[site.stage], self._original(site)[loop]
         inside = stage.order
         if is_own and level.variable in stage.order:
             inside = stage.order[: stage.order.index(level.variable)]
-        return all(self.is_constant(site, leaf) for leaf in inside if identifier in stage.root_of(leaf))
+        leaves = [leaf for leaf in stage.order if identifier in stage.root_of(leaf)]
+        if not all(self.is_constant(site, leaf) for leaf in leaves if leaf in inside):
+            return None
+        if is_reduction and not is_own:
+            return _STILL
+        moving = frozenset({(f"{site.func}.{loop}", Fraction(1))})
+        if is_own:
+            return moving if any(self._moves(site, leaf) for leaf in leaves if leaf not in inside) else _STILL
+        pace = self._pace(site.func, loop, level)
+        return moving if pace is None else pace
+
+    def _moves(self, site: Site, loop: str) -> bool:
+        return self.loop_extents(site)[loop] > 1 or not self.is_constant(site, loop)

@@ -65,6 +65,9 @@ def test_a_training_is_killed_and_gone_on_with(settings: Settings, tmp_path: Pat
     assert (result.iterations, result.was_interrupted) == (1, True)
     after = rows(first, "SELECT symbol, median_ms FROM measurements WHERE purpose = 'sample'")
     assert set(before) <= set(after), "what was timed counts"
+    assert {*rows(first, "SELECT DISTINCT purpose FROM measurements")} == {("reference",), ("sample",)}
+    assert not rows(first, "SELECT * FROM verdicts") and not [*(first / "samples").glob("best.*")], "nothing is decided"
+    assert not rows(first, "SELECT * FROM weights"), "and no model is trained: that is the training's"
     run = read_recorded_run(first)
     timed = [sum(1 for one in run.samples if one.candidate.task_index == place) for place in range(2)]
     seeds = [int(task.parameters["seed"]) for task in run.record.spec.tasks]

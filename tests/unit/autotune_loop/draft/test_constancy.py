@@ -146,3 +146,32 @@ def test_what_an_update_writes_at_an_index_of_its_own_is_not_constant() -> None:
     assert everywhere.is_constant(Site("bins", 0), "x") and everywhere.has_constant_region("bins")
     assert not scattered.is_constant(Site("bins", 0), "x") and not scattered.has_constant_region("bins")
     assert scattered.is_constant(Site("bins", 0), "y")
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(192, True), (384, False)])
+def test_what_two_need_together_is_constant_if_they_move_alike(slope: int, expected: bool) -> None:
+    names = pipeline(
+        func("first", (128, 32)),
+        func("left", (64, 32), read("first", ("x", 2, slope), ("y", 1))),
+        func("output", (64, 32), read("first", ("x", 1), ("y", 1)), read("left", ("x", 1), ("y", 1))),
+    )
+    output = with_split(StageDraft((), ("x", "y")), "x", 8)
+    for left in (None, LoopLevel("output", "xo")):
+        found = structure(names, output, first=LoopLevel("output", "xo"), left=left)
+        assert found.is_constant(Site("first", 0), "x") is expected
+
+
+@pytest.mark.parametrize("bounded", [(), ("x",)])
+def test_one_that_needs_all_channels_and_one_that_needs_its_own_have_no_constant_extent(bounded: tuple[str]) -> None:
+    """Unless all are one's own: then there is one iteration around them."""
+    every = stage(read("first", ("r", 1), ("y", 1)), loops=(loop("r", 8, "ordered"), loop("x", 8), loop("y", 32)))
+    names = pipeline(
+        func("first", (8, 32)),
+        func("sums", (8, 32), updates=(every,)),
+        func("output", (8, 32), read("first", ("x", 1), ("y", 1)), read("sums", ("x", 1), ("y", 1)), bounded=bounded),
+    )
+    output = with_split(StageDraft((), ("x", "y")), "x", 8)
+    level = LoopLevel("output", "xo")
+    found = structure(names, output, first=level, sums=level)
+    assert found.is_constant(Site("sums", 1), "x")
+    assert found.is_constant(Site("first", 0), "x") is bool(bounded)

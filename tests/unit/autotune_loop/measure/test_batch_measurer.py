@@ -123,6 +123,7 @@ def measure(
     alone: bool = False,
     best_ms: float = math.inf,
     enough: Callable[[int], bool] = lambda measured: False,
+    settles_leaders: bool = True,
 ) -> Outcome:
     executor = ScriptedExecutor(machine.answer)
     events: list[Event] = []
@@ -132,7 +133,9 @@ def measure(
     dispatcher.open(lambda: False)
     executable = Executable(store.folder / "batch", (), "")
     built = BuiltBatch(0, 0, tuple(batch), executable, False, 0, None, {}, None if alone else new_yardstick())
-    measurer = BatchMeasurer(dispatcher, store, MeasureSettings(), events.append, enough)
+    measurer = BatchMeasurer(
+        dispatcher, store, MeasureSettings(), events.append, enough, settles_leaders=settles_leaders
+    )
     found = Outcome([], [], (0, 0), events)
     found.counts = measurer.measure(
         built,
@@ -197,6 +200,14 @@ def test_the_leaders_are_timed_again_and_the_hopeless_are_not(store: RunStore) -
     assert len(outcome.timed) == len(machine.asked)
     resumed = {one.candidate.symbol: one.processes for one in store.database.measured()}
     assert resumed == processes
+
+
+def test_where_nothing_is_decided_each_is_timed_once(store: RunStore) -> None:
+    batch = candidates(store, 6)
+    machine = Machine(true_times(batch))
+    outcome = measure(store, machine, batch, settles_leaders=False)
+    assert [machine.times_asked(one.symbol) for one in batch] == [1] * 6
+    assert outcome.counts == (6, 0) and outcome.time_ms(batch[0].symbol) == pytest.approx(FASTEST_MS)
 
 
 @pytest.mark.parametrize(("held_s", "limit_s"), [([0.3] * 5, 10.0), ([2.0, 2.0, 40.0], 20.0), ([9.0] * 9, 60.0)])

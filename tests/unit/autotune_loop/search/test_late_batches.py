@@ -23,12 +23,15 @@ from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProp
 from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
 from halide_autotune.autotune_loop.specification.options import Limits, RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.weights.weights_file import write_weights
 from tests.contract.writing_process import RECORD, candidate
 from tests.fake_time import FakeTime
 from tests.scripted_executor import ScriptedExecutor
+from tests.unit.weights.test_weights_file import random_weights
 
 
 @pytest.fixture
@@ -185,6 +188,39 @@ def test_what_is_not_begun_when_a_few_are_enough_is_left_to_the_next_batch(store
         assert made.proposals.take_left(0, 3) == chosen[begun : begun + 3]
         assert made.proposals.take_left(0, 100) == chosen[begun + 3 :]
         assert made.proposals.take_left(0, 100) == []
+
+
+@pytest.mark.parametrize("full_search", [False, True])
+def test_where_no_search_succeeds_other_techniques_are_enough_if_there_is_no_default(
+    store: RunStore, now: FakeTime, monkeypatch: pytest.MonkeyPatch, full_search: bool
+) -> None:
+    chosen = [candidate(store.candidate_folder(0, 0, index), 0, index) for index in range(3)]
+    for one in chosen:
+        store.database.add_candidate(one)
+
+    def work(task: Task[Any]) -> object:
+        if isinstance(task, Search):
+            failure = GeneratorFailure(GeneratorFailureReason.TIMED_OUT, "It did not end.", "", 1.0)
+            return SearchFailure(task.point, failure)
+        if isinstance(task, BuildObject):
+            task.output_folder.mkdir(parents=True)
+            path = task.output_folder / "f.o"
+            path.write_bytes(b"code")
+            return BuiltObject(task.symbol, path, None, 1.0)
+        return Executable(store.work / "batch", (), "")
+
+    weights = store.work / "w.weights"
+    write_weights(random_weights(), weights)
+    with builder(store, work) as (made, _):
+        monkeypatch.setattr(made.proposals, "divide", lambda *given: {"sampling": 2, "sketches": 3})
+        monkeypatch.setattr(made.proposals, "propose", lambda *given: chosen)
+        monkeypatch.setattr(made.proposals, "submit", made._submit_build)
+        if full_search:  # the others are compared with it
+            with pytest.raises(GeneratorError, match="searches failed"):
+                made.build(0, 0, weights, lambda: None, full_search=True)
+        else:
+            batch = made.build(0, 0, weights, lambda: None, full_search=False)
+            assert batch.candidates == tuple(chosen) and not batch.exhausted
 
 
 def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunStore, now: FakeTime) -> None:
