@@ -158,21 +158,29 @@ def nearest_weights(
 ) -> RegisteredWeights | None:
     """Return the weights to start from: of this device, else of its profile, else of another device with the profile.
 
-    Only weights for the network count, and only of the clock if their clock is known. Among equals those with more
-    samples win.
+    Only weights for the network count, and only of the clock if their clock is known; those that come with the SDK from
+    a simulated clock also stand in for device time where nothing nearer does. Among equals those with more samples win.
 
     Args:
         profiles: the profile, then those that stand in for it, the nearest first.
     """
 
-    def distance(entry: RegisteredWeights) -> tuple[int, int, int]:
+    def distance(entry: RegisteredWeights) -> tuple[int, bool, int, int]:
         lineage = entry.lineage
         kind = 0 if device and lineage.device == device else 1 if not lineage.device else 2
-        return profiles.index(lineage.profile), kind, -lineage.training.samples
+        return profiles.index(lineage.profile), not is_of_clock(entry), kind, -lineage.training.samples
+
+    def is_of_clock(entry: RegisteredWeights) -> bool:
+        return entry.lineage.clock in ("", clock)
+
+    def stands_in(entry: RegisteredWeights) -> bool:
+        return entry.is_shipped and (entry.lineage.clock, clock) == ("simulated", "wall")
 
     fitting = [
         entry
         for entry in entries
-        if entry.lineage.network == network and entry.lineage.profile in profiles and entry.lineage.clock in ("", clock)
+        if entry.lineage.network == network
+        and entry.lineage.profile in profiles
+        and (is_of_clock(entry) or stands_in(entry))
     ]
     return min(fitting, key=distance, default=None)

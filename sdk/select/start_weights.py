@@ -10,7 +10,7 @@ from halide_autotune.autotune_loop.candidate import Measured
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun, read_recorded_run
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
-from halide_autotune.devices.device import Device
+from halide_autotune.devices.device import Clock, Device
 from halide_autotune.sdk.display.quantities import count_text, share_text
 from halide_autotune.sdk.select.named_weights import find_weights, open_registry
 from halide_autotune.sdk.settings import Settings
@@ -21,6 +21,14 @@ from halide_autotune.weights.network import Network
 from halide_autotune.weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
 from halide_autotune.weights.weights_file import read_weights, weights_sha256
 
+# Processor and bits of a Halide target → the profile whose weights stand in for those of others of the kind.
+_GENERAL = {
+    "x86-64": "x86-64",
+    "arm-64": "arm64",
+    "arm-32": "arm32",
+    "riscv-64": "riscv64-rvv",
+    "hexagon-32": "hexagon-v66",
+}
 # Weights that have seen fewer schedules are no better than those they come from.
 _FEWEST_KEPT = 64
 
@@ -153,9 +161,9 @@ def _device_name(devices: tuple[Device, ...]) -> str:
 
 
 def _as_good_as(profile: TargetProfile) -> list[str]:
-    """The profile, and for this machine's own the one that it is a case of."""
-    general = {"x86": "x86-64", "arm": "arm64"}.get(profile.halide_target.split("-")[0])
-    return [profile.name, *([general] if profile.name == "host" and general else [])]
+    """The profile, and the general one of its kind of processor."""
+    general = _GENERAL.get("-".join(profile.halide_target.split("-")[:2]), profile.name)
+    return [*dict.fromkeys([profile.name, general])]
 
 
 def _told(entry: RegisteredWeights) -> str:
@@ -163,5 +171,7 @@ def _told(entry: RegisteredWeights) -> str:
     known = [count_text(training.samples, "schedule")] if training.samples else []
     if training.pairwise_accuracy is not None:
         known.append(f"{share_text(training.pairwise_accuracy)} of held-out pairs in order")
+    if entry.lineage.clock == Clock.SIMULATED.value:
+        known.append("by a simulated clock")
     facts = f" ({', '.join(known)})" if known else ""
     return f"The search starts from the weights {entry.name}{facts}; --weights {BASELINE_WEIGHTS} starts from Halide's."

@@ -80,6 +80,8 @@ class TrainingSession:
 
     def __post_init__(self) -> None:
         shipped = open_registry(self.settings).shipped(self.training.record.profile)
+        # What they have learnt from counts for what comes of them.
+        self._before = Training() if shipped is None else shipped.lineage.training
         if shipped is None:
             self._start = find_weights(BASELINE_WEIGHTS, self.settings).weights
         else:
@@ -243,7 +245,7 @@ class TrainingSession:
 
     def _lineage(self, scores: Scores, programs: Sequence[RecordedProgram], *, better: bool) -> Lineage:
         learnt = [program for program in programs if not program.judges]
-        ranking = scores.after if better else scores.before
+        ranking, before = scores.after if better else scores.before, self._before
         return Lineage(
             profile=self.training.record.profile,
             clock=self.training.record.clock,
@@ -252,9 +254,9 @@ class TrainingSession:
             halide_version=find_halide_install().version,
             parent_sha256=weights_sha256(self._start),
             training=Training(
-                pipelines=len(learnt) if better else 0,
-                samples=sum(len(program.samples) for program in learnt) if better else 0,
-                rounds=self.training.iterations if better else 0,
+                pipelines=before.pipelines + (len(learnt) if better else 0),
+                samples=before.samples + (sum(len(program.samples) for program in learnt) if better else 0),
+                rounds=before.rounds + (self.training.iterations if better else 0),
                 held_out_samples=ranking.samples,
                 pairwise_accuracy=ranking.told_accuracy,
                 best_in_top_8=ranking.best_in_top_8,

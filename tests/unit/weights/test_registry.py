@@ -70,11 +70,13 @@ def test_what_is_not_there_is_told_with_what_is(weights: Weights, tmp_path: Path
         registry.find("arm46")
 
 
-def entry(profile: str, device: str = "", clock: str = "wall", samples: int = 10) -> RegisteredWeights:
+def entry(
+    profile: str, device: str = "", clock: str = "wall", samples: int = 10, *, is_shipped: bool = False
+) -> RegisteredWeights:
     lineage = Lineage(
         profile=profile, device=device, clock=clock, network="Adams2019", training=Training(samples=samples)
     )
-    return RegisteredWeights(f"{entry_name(profile, device)}-{clock}-{samples}", Path("x"), "", lineage, False)
+    return RegisteredWeights(f"{entry_name(profile, device)}-{clock}-{samples}", Path("x"), "", lineage, is_shipped)
 
 
 def test_the_nearest_are_of_the_device_then_of_its_profile_then_of_another_device() -> None:
@@ -98,6 +100,16 @@ def test_the_nearest_are_of_the_device_then_of_its_profile_then_of_another_devic
     emulated = nearest_weights(entries, ["arm64"], "", "Adams2019", "emulated")
     assert emulated is not None and emulated.lineage.clock == "emulated"
     assert found("arm64", "pi4", "Anderson2021") is None and found("riscv64", "") is None
+
+
+def test_those_of_the_sdk_from_a_simulated_clock_stand_in_for_device_time_only() -> None:
+    simulated = entry("arm64", clock="simulated", samples=2000, is_shipped=True)
+    others = [entry("arm64", "qemu", "simulated"), entry("arm64", clock="emulated", is_shipped=True)]
+    of_another = entry("arm64", "pi5")
+    for clock, expected in (("wall", simulated), ("simulated", simulated), ("emulated", others[1])):
+        assert nearest_weights([*others, simulated], ["arm64"], "pi4", "Adams2019", clock) is expected
+    assert nearest_weights([simulated, of_another], ["arm64"], "pi4", "Adams2019", "wall") is of_another
+    assert nearest_weights([others[0]], ["arm64"], "pi4", "Adams2019", "wall") is None, "a user's stay with their clock"
 
 
 def test_what_loop_nests_say_comes_with_weights(weights: Weights, tmp_path: Path) -> None:
