@@ -56,6 +56,7 @@ def train(
     Example: sdk weights train --target arm64 --device pi5 --budget 3h
     """
     budget_s, values = parse_duration_s(budget), _asked(typed, folder)
+    TrainingOptions.of(**values)  # what is wrong is told before anything else
     # Imported here: it takes long, and a wrong option need not wait for it.
     from halide_autotune.sdk.api.weights.train_weights import train_weights
 
