@@ -5,7 +5,8 @@ Imports TensorFlow when it trains.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,18 +20,37 @@ from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, best
 from halide_autotune.autotune_loop.cost_model.training import calibrate
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, RecordedPipeline, fit_prior
-from halide_autotune.autotune_loop.specification.options import LearnOptions
+from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
 from halide_autotune.autotune_loop.training.trained_weights import Scores
 from halide_autotune.weights.weights_file import Weights
 
-_LEARN = LearnOptions(epochs=600, learning_rate=3e-4)
-# Of the trained weights in the mean with those they began with, which forgets less of what those know of other
-# programs (Wortsman et al. 2022, WiSE-FT). Which is taken is decided on programs that were left out in turn.
+_LEARN: Mapping[Loss, LearnOptions] = {
+    "relative_throughput": LearnOptions(epochs=600, learning_rate=3e-4),
+    "rank": LearnOptions(loss="rank", epochs=300, learning_rate=1e-3),
+}
 _SHARES = (0.5, 1.0)
 _PARTS = 3
 # Fitting a prior takes time with the third power of all; from fewer of a program it cannot be told what is usual.
 _MOST_NESTS, _FEWEST_NESTS = 1536, 8
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How weights are trained.
+
+    Attributes:
+        loss: of which Halide's learns the times of the fastest, and AutoTVM's the order of all.
+        share: of what was trained in the mean with the weights it began with. One half forgets less of what those know
+            of other programs (Wortsman et al. 2022, WiSE-FT).
+    """
+
+    loss: Loss
+    share: float
+
+
+# What is taken while more is to come.
+USUAL = Recipe("rank", 0.5)
 
 
 @dataclass(frozen=True)
@@ -39,20 +59,22 @@ class TaughtWeights:
 
     Attributes:
         programs, samples: what they have learnt from.
-        share: of what was trained in the mean with the weights it began with.
     """
 
     weights: Weights
     programs: int
     samples: int
-    share: float
+    recipe: Recipe
 
 
-def teach(start: Weights, programs: Sequence[RecordedProgram], cores: int) -> TaughtWeights | None:
+def teach(
+    start: Weights, programs: Sequence[RecordedProgram], cores: int, recipe: Recipe | None = None
+) -> TaughtWeights | None:
     """Train on the programs that weights may learn from.
 
     Args:
         cores: of the device that timed them.
+        recipe: None for the one that orders most pairs of programs that are left out in turn.
 
     Returns:
         None if no program has enough schedules.
@@ -60,9 +82,9 @@ def teach(start: Weights, programs: Sequence[RecordedProgram], cores: int) -> Ta
     batches = _batches(programs, cores, judging=False)
     if not batches:
         return None
-    share = _best_share(start, batches, cores)
-    samples = sum(len(batch) for batch in batches)
-    return TaughtWeights(_mixed(start, batches, cores, [share])[0], len(batches), samples, share)
+    recipe = recipe or _best_recipe(start, batches, cores)
+    (weights,) = _mixed(start, batches, cores, recipe.loss, [recipe.share])
+    return TaughtWeights(weights, len(batches), sum(len(batch) for batch in batches), recipe)
 
 
 def judge(weights: Weights, programs: Sequence[RecordedProgram], cores: int) -> RankingScores:
@@ -130,27 +152,33 @@ def judge_prior(prior: NestPrior | None, programs: Sequence[RecordedProgram]) ->
     return right / max(1, pairs), float(np.mean(best))
 
 
-def _best_share(start: Weights, batches: Sequence[PipelineBatch], cores: int) -> float:
+def _best_recipe(start: Weights, batches: Sequence[PipelineBatch], cores: int) -> Recipe:
     if len(batches) < _PARTS:
-        return _SHARES[0]
-    accuracies = np.zeros(len(_SHARES))
+        return USUAL
+    accuracies: dict[Recipe, float] = defaultdict(float)
     for part in range(_PARTS):
         left_out = batches[part::_PARTS]
         rest = [batch for place, batch in enumerate(batches) if place % _PARTS != part]
-        for place, weights in enumerate(_mixed(start, rest, cores, _SHARES)):
-            accuracies[place] += score_ranking(CostModel(weights, cores), left_out).pairwise_accuracy or 0.0
-    return _SHARES[int(np.argmax(accuracies))]
+        for loss in _LEARN:
+            for share, weights in zip(_SHARES, _mixed(start, rest, cores, loss, _SHARES), strict=True):
+                found = score_ranking(CostModel(weights, cores), left_out)
+                accuracies[Recipe(loss, share)] += found.pairwise_accuracy or 0.0
+    return max(accuracies, key=accuracies.__getitem__)
 
 
-def _mixed(start: Weights, batches: Sequence[PipelineBatch], cores: int, shares: Sequence[float]) -> list[Weights]:
+def _mixed(
+    start: Weights, batches: Sequence[PipelineBatch], cores: int, loss: Loss, shares: Sequence[float]
+) -> list[Weights]:
     """Trained weights, mixed with those they began with by each of the shares; these alone if the training diverged."""
     scaled = calibrate(start, batches, cores)
     before = pack_weights(scaled)
-    trained, _ = fit(scaled, batches, _LEARN)
+    trained, _ = fit(scaled, batches, _LEARN[loss])
     if not np.isfinite(trained).all():
         trained = before
     means = [share * trained + (1 - share) * before for share in shares]
-    return [unpack_weights(mean.astype(np.float32), start.network) for mean in means]
+    mixed = [unpack_weights(mean.astype(np.float32), start.network) for mean in means]
+    # The order of schedules says nothing of how long they take.
+    return [calibrate(weights, batches, cores) for weights in mixed]
 
 
 def _batches(programs: Sequence[RecordedProgram], cores: int, *, judging: bool) -> list[PipelineBatch]:

@@ -157,10 +157,10 @@ class TrainingSession:
     def _learn(self, iteration: int) -> None:
         self._lower(iteration)
         programs = self._programs(iteration + 1)
-        from halide_autotune.autotune_loop.training.recipe import judge, teach
+        from halide_autotune.autotune_loop.training.recipe import USUAL, judge, teach
 
         with self._tensorflow():
-            taught = teach(self._start, programs, self._cores)
+            taught = teach(self._start, programs, self._cores, USUAL)
             weights = self._start if taught is None else taught.weights
             before, after = (judge(each, programs, self._cores) for each in (self._start, weights))
         write_weights(weights, self.training.weights_after(iteration))
@@ -215,11 +215,20 @@ class TrainingSession:
                 f"The training in {self.training.path} has not come to the end of its first iteration.",
                 next_step="Give the same command again: it goes on from here.",
             )
-        from halide_autotune.autotune_loop.training.recipe import are_better, nests_are_better, score, teach_prior
+        from halide_autotune.autotune_loop.training.recipe import (
+            are_better,
+            nests_are_better,
+            score,
+            teach,
+            teach_prior,
+        )
 
-        trained, programs = read_weights(self.training.weights_after(iterations - 1)), self._programs(iterations)
+        programs = self._programs(iterations)
+        self.tell(f"Training on {_schedules(programs)}, in each of the ways that are tried.")
         prior = teach_prior(programs)
         with self._tensorflow():
+            taught = teach(self._start, programs, self._cores)
+            trained = self._start if taught is None else taught.weights
             scores = score(self._start, trained, read_prior(), prior, programs, self._cores)
         better = are_better(scores.after, scores.before)
         # Where they are no better, the earlier ones stay.

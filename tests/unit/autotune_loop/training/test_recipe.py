@@ -10,9 +10,17 @@ import pytest
 from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES
+from halide_autotune.autotune_loop.specification.options import Loss
 from halide_autotune.autotune_loop.store.featurization import PIPELINE_FEATURE_COUNT, Featurization
 from halide_autotune.autotune_loop.store.sample_file import Sample
-from halide_autotune.autotune_loop.training.recipe import are_better, judge, judge_prior, teach, teach_prior
+from halide_autotune.autotune_loop.training.recipe import (
+    Recipe,
+    are_better,
+    judge,
+    judge_prior,
+    teach,
+    teach_prior,
+)
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
 from halide_autotune.targets.halide_install import find_halide_install
 from halide_autotune.weights.arithmetic import perturb_weights
@@ -49,11 +57,23 @@ def programs(start: Weights) -> list[RecordedProgram]:
 
 def test_what_is_learnt_of_some_programs_orders_others(start: Weights, programs: list[RecordedProgram]) -> None:
     taught = teach(start, programs, CORES)
-    assert taught is not None and (taught.programs, taught.samples) == (8, 192) and taught.share in (0.5, 1.0)
+    assert taught is not None and (taught.programs, taught.samples) == (8, 192) and taught.recipe.share in (0.5, 1.0)
     before, after = (judge(each, programs, CORES) for each in (start, taught.weights))
     assert before.samples == after.samples == 48, "of the two that judge"
     assert before.pairwise_accuracy is not None and after.pairwise_accuracy is not None
     assert after.pairwise_accuracy > before.pairwise_accuracy
+
+
+@pytest.mark.parametrize("loss", ["rank", "relative_throughput"])
+def test_whatever_the_loss_the_costs_are_times(start: Weights, programs: list[RecordedProgram], loss: Loss) -> None:
+    taught = teach(start, programs, CORES, Recipe(loss, 0.5))
+    assert taught is not None and taught.recipe == Recipe(loss, 0.5)
+    learnt = [one for one in programs if not one.judges]
+    costs_ms = [
+        CostModel(taught.weights, CORES).predict([each.featurization for each in one.samples]) for one in learnt
+    ]
+    ratios = np.concatenate([np.array(one.times_ms) / costs for one, costs in zip(learnt, costs_ms, strict=True)])
+    assert np.median(ratios) == pytest.approx(1.0, rel=0.02)
 
 
 def test_judging_programs_teach_nothing(start: Weights, programs: list[RecordedProgram]) -> None:
