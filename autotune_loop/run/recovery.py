@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from halide_autotune.autotune_loop.candidate import Candidate, Yardstick
-from halide_autotune.autotune_loop.cost_model.learner import Learner
+from halide_autotune.autotune_loop.candidate import Candidate, TrainingSample, Yardstick
 from halide_autotune.autotune_loop.events import Listener, Notice, SampleFailed
 from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from halide_autotune.autotune_loop.store.run_database import NOT_DONE, RunDatabase
@@ -16,7 +15,9 @@ from halide_autotune.targets.build.executable import KernelObject
 from halide_autotune.targets.errors import WeightsError
 
 
-def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, listen: Listener) -> int:
+def recover(
+    store: RunStore, states: Sequence[TaskState], add_sample: Callable[[TrainingSample], None], listen: Listener
+) -> int:
     """Restore every measurement and batch of the folder; return the newest round (0 in a new run).
 
     Samples that a killed process did not write are written now, from the database.
@@ -34,7 +35,7 @@ def recover(store: RunStore, states: Sequence[TaskState], learner: Learner, list
         try:
             if not store.sample_path(sample.featurization_path.parent).exists():
                 store.write_sample(sample)
-            learner.add_sample(sample)
+            add_sample(sample)
         except WeightsError:
             lost += 1
     if measured:

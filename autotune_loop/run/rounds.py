@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import BuiltBatch, Measured
 from halide_autotune.autotune_loop.cost_model.learner import Learner
-from halide_autotune.autotune_loop.cost_model.process.child_process import ModelProcessError
 from halide_autotune.autotune_loop.events import BatchDone, BestImproved, Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.measure.batch_measurer import BatchMeasurer
 from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
 from halide_autotune.autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS
 from halide_autotune.autotune_loop.run.batch_builders import BatchBuilders, BatchRequest
-from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.ending import RunEnding
+from halide_autotune.autotune_loop.run.budget.run_budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.decision.play_offs import PlayOffs
 from halide_autotune.autotune_loop.run.default_schedule import is_left_over, keep_failure
-from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.autotune_loop.run.learning import RunLearning
 from halide_autotune.autotune_loop.run.nothing_timed import nothing_timed
 from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover, settle_samples
 from halide_autotune.autotune_loop.run.references import prepare_references
@@ -30,7 +30,6 @@ from halide_autotune.autotune_loop.run.result import Outcome, TunedSchedule, Tun
 from halide_autotune.autotune_loop.run.setup import measure_settings
 from halide_autotune.autotune_loop.run.task_scheduler import next_task
 from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
-from halide_autotune.autotune_loop.run.time_plan import TimePlan
 from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
 from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
 from halide_autotune.autotune_loop.search.known.histories import histories_of
@@ -50,8 +49,6 @@ from halide_autotune.targets.process.stop_signal import StopSignal
 _HOPELESS_AFTER = 16
 _POLL_S = 0.2
 _ABANDON_POLL_S = 0.05
-# Share of the time left that is waited for the cost model to start.
-_MODEL_SHARE = 0.25
 # A full beam search is repeated in later rounds, with the new weights, only if it takes less than this.
 _REPEAT_FULL_SEARCH_BELOW_S = 3.0
 
@@ -74,7 +71,6 @@ class Rounds:
         self._builder_stop = StopSignal()
         self._ending = RunEnding(self.stop, self.budget.end, self._kill)
         self._states: list[TaskState] = []
-        self._newest_round = 0
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
         histories = histories_of(self.prepared.history, self.prepared.farm)
@@ -84,6 +80,8 @@ class Rounds:
             self.executor, self.store, self.context, self.listen, known.of, prior, self.learner.train_tree_gru
         )
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
+        what_it_learns_by = (self.learner, self._plan, self.budget, self._ending, self.stop, self.listen)
+        self._learning = RunLearning(*what_it_learns_by, is_wanted=not self.prepared.only_records)
         shared = (self.executor, self.store, self.context)
         self._busy_funcs = BusyFuncs(*shared, self._proposals, self._builder_stop.is_set)
         place = (self.prepared, self.store, self.executor, self.dispatcher)
@@ -111,7 +109,7 @@ class Rounds:
             try:
                 if self._states:
                     settle_samples(self.store, self._states)
-                self._learn_last()
+                self._learning.learn_last()
             except KeyboardInterrupt:
                 outcome = Outcome.INTERRUPTED
             return self._result(outcome, tuned, time.monotonic() - started_s)
@@ -150,9 +148,8 @@ class Rounds:
         )
         if self._ending.has_come():
             return Outcome.INTERRUPTED
-        if not self.prepared.only_records:
-            self.learner.start()  # not before: the references were timed, and all other times are multiples of theirs
-        self._newest_round = recover(self.store, self._states, self.learner, self.listen)
+        self._learning.start()  # not before: the references were timed, and all other times are multiples of theirs
+        self._learning.newest_round = recover(self.store, self._states, self._learning.add_sample, self.listen)
         self._plan.play_offs = 0 if self.prepared.only_records else len(self._states)
         if self.prepared.options.inputs.also_sizes:
             self._plan.play_offs += 1  # single sizes may need one, whose contenders are others
@@ -180,7 +177,7 @@ class Rounds:
     def _batch_builders(self, stop: StopSignal) -> BatchBuilders:
         place, until = (self.executor, self.store, self.context), (self._plan.batch_deadline, self._plan.affordable)
         return BatchBuilders(
-            BatchBuilder(*place, self._proposals, self._predict, *until, self.listen, stop),
+            BatchBuilder(*place, self._proposals, self._learning.predict, *until, self.listen, stop),
             ParameterBatches(*place, *until, self.listen, stop),
             self._busy_funcs,
         )
@@ -273,40 +270,9 @@ class Rounds:
 
     def _learn_and_build(self, builders: BatchBuilders, state: TaskState, request: BatchRequest) -> BuiltBatch:
         """Train, then build a batch with the new weights, in the producer's thread while the devices are busy."""
-        learn_s = self._learn()
+        learn_s = self._learning.learn()
         batch = builders.build(state, request, self.store.updated_weights, lambda: state.yardstick)
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
-
-    def _predict(self, featurizations: Sequence[Path]) -> list[float | None]:
-        """What the cost model expects; nothing if it starts too slowly for the budget."""
-        if not self.prepared.only_records and self.learner.await_start(self.budget.deadline.share(_MODEL_SHARE).left_s):
-            return self.learner.predict(featurizations)
-        return [None] * len(featurizations)
-
-    def _learn(self) -> float:
-        """Train on the schedules timed since the last training; return the seconds that it took."""
-        if self.prepared.only_records or not self.learner.has_new_samples or self._ending.has_come():
-            return 0.0
-        started_s = time.monotonic()
-        self.learner.train(self._newest_round)
-        duration_s = time.monotonic() - started_s
-        self._plan.reserve.add_training(duration_s)
-        return duration_s
-
-    def _learn_last(self) -> None:
-        """Train after the play-off: the winner matters more than the weights for the next run."""
-        if self.prepared.only_records:
-            return
-        self.budget.begin("the last training")
-        try:
-            if self._plan.has_time_to_learn() and not self._ending.has_come():
-                self._learn()
-                return
-        except ModelProcessError:
-            if not self._ending.has_come():
-                raise
-        if self.learner.has_new_samples and not self.stop.is_set():
-            self.listen(Notice("The budget ended before the last training: --resume or `sdk retrain` make up for it."))
 
     def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
         """Return the batch, or None if the run is to end or the budget is spent first."""
@@ -350,7 +316,7 @@ class Rounds:
         left = len(batch.candidates) - measured - failed
         if left > 0 and self._plan.is_time_for_play_offs and not self.stop.is_set():
             self.listen(Notice(f"The budget left no time for {left} of the batch's {len(batch.candidates)} schedules."))
-        self._newest_round = batch.round_index
+        self._learning.newest_round = batch.round_index
         if not (state.has_baseline or self.prepared.only_records):
             keep_failure(self.store, state)
             state.publish_best(self.store, self.prepared.clock.value)
@@ -393,7 +359,7 @@ class Rounds:
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
         if measured.candidate.has_features:
-            self.learner.add_sample(state.training_sample(self.store, measured))
+            self._learning.add_sample(state.training_sample(self.store, measured))
         if state.add(measured):
             self._publish_best(state)
         elif measured.candidate.is_default:  # nothing was published before it had a time

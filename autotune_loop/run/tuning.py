@@ -14,7 +14,7 @@ from halide_autotune.autotune_loop.execute.local_executor import LocalExecutor
 from halide_autotune.autotune_loop.farm.use import FARM_AHEAD_S, FarmUse
 from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
 from halide_autotune.autotune_loop.measure.machine_watch import quiet_patience_s
-from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.run_budget import RunBudget
 from halide_autotune.autotune_loop.run.result import TuneResult
 from halide_autotune.autotune_loop.run.rounds import Rounds
 from halide_autotune.autotune_loop.run.setup import (

@@ -11,13 +11,13 @@ from halide_autotune.autotune_loop.measure.dispatcher import Dispatcher
 from halide_autotune.autotune_loop.play_off.reserve import PlayOffRoom
 from halide_autotune.autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
 from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
+from halide_autotune.autotune_loop.run.budget.ending import RunEnding
+from halide_autotune.autotune_loop.run.budget.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.decision.size_play_offs import SizePlayOffs
 from halide_autotune.autotune_loop.run.default_schedule import failed_on_a_device, restore_objects
-from halide_autotune.autotune_loop.run.ending import RunEnding
 from halide_autotune.autotune_loop.run.result import TunedSchedule
 from halide_autotune.autotune_loop.run.setup import measure_settings
 from halide_autotune.autotune_loop.run.task_state import TaskState
-from halide_autotune.autotune_loop.run.time_plan import TimePlan
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.errors import SdkError

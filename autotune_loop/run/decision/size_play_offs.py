@@ -14,11 +14,11 @@ from halide_autotune.autotune_loop.play_off.course import PlayOffResult
 from halide_autotune.autotune_loop.play_off.reserve import PlayOffRoom
 from halide_autotune.autotune_loop.play_off.run_play_off import AtSize, PlayOffEntries, RunPlayOff
 from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
+from halide_autotune.autotune_loop.run.budget.ending import RunEnding
+from halide_autotune.autotune_loop.run.budget.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.default_schedule import restore_objects
-from halide_autotune.autotune_loop.run.ending import RunEnding
 from halide_autotune.autotune_loop.run.result import TunedSchedule
 from halide_autotune.autotune_loop.run.task_state import TaskState
-from halide_autotune.autotune_loop.run.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.timed import Timed, fastest_at
 from halide_autotune.autotune_loop.specification.deciding_argument import DecidingArgument, deciding_argument
 from halide_autotune.autotune_loop.store.run_store import RunStore

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
 
 from halide_autotune.autotune_loop.candidate import Candidate, TrainingSample
-from halide_autotune.autotune_loop.cost_model.learner import Learner
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
 from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover
@@ -24,16 +21,6 @@ from tests.contract.writing_process import RECORD, candidate, measurement, symbo
 from tests.run_specs import make_task
 
 FEATURES = format_featurization(Featurization(np.ones((2, 39), np.float32), np.ones((2, 287), np.float32)))
-
-
-@dataclass
-class Taught:
-    """What a model is told to learn from."""
-
-    samples: list[TrainingSample] = field(default_factory=list)
-
-    def add_sample(self, sample: TrainingSample) -> None:
-        self.samples.append(sample)
 
 
 @pytest.fixture
@@ -63,9 +50,10 @@ def state() -> TaskState:
     return TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 7))
 
 
-def resume(store: RunStore, state: TaskState) -> tuple[int, Taught, list[Event]]:
-    taught, events = Taught(), list[Event]()
-    newest = recover(store, [state], cast(Learner, taught), events.append)
+def resume(store: RunStore, state: TaskState) -> tuple[int, list[TrainingSample], list[Event]]:
+    """The newest round, what a model is told to learn from, and what is told."""
+    taught, events = list[TrainingSample](), list[Event]()
+    newest = recover(store, [state], taught.append, events.append)
     return newest, taught, events
 
 
@@ -81,8 +69,8 @@ def test_the_model_learns_all_of_it_from_samples_that_are_written_if_they_are_mi
     store: RunStore, state: TaskState
 ) -> None:
     _, taught, _ = resume(store, state)
-    assert [sample.measured.median_ms for sample in taught.samples] == pytest.approx([4.0, 2.0, 3.0])
-    for sample in taught.samples:
+    assert [sample.measured.median_ms for sample in taught] == pytest.approx([4.0, 2.0, 3.0])
+    for sample in taught:
         written = read_sample(store.sample_path(sample.featurization_path.parent))
         assert written.runtime_ms == pytest.approx(sample.measured.median_ms) and written.pipeline_id == 7
 
@@ -90,7 +78,7 @@ def test_the_model_learns_all_of_it_from_samples_that_are_written_if_they_are_mi
 def test_a_lost_featurization_costs_its_sample_and_is_told(store: RunStore, state: TaskState) -> None:
     store.featurization_path(store.candidate_folder(0, 0, 1)).unlink()
     _, taught, events = resume(store, state)
-    assert len(taught.samples) == 2 and len(state.timed) == 3
+    assert len(taught) == 2 and len(state.timed) == 3
     (warning,) = [event for event in events if isinstance(event, Notice) and event.warning]
     assert "does not train on 1 of them" in warning.text
 
@@ -116,4 +104,4 @@ def test_a_new_run_recovers_nothing(tmp_path: Path, state: TaskState) -> None:
     store = RunStore(tmp_path / "new", RECORD, resume=False)
     newest, taught, events = resume(store, state)
     store.close()
-    assert (newest, taught.samples, events, state.timed) == (0, [], [], [])
+    assert (newest, taught, events, state.timed) == (0, [], [], [])

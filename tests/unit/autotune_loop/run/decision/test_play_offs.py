@@ -15,11 +15,11 @@ from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
 from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
 from halide_autotune.autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
 from halide_autotune.autotune_loop.play_off.times import ProcessTime
-from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.ending import RunEnding
+from halide_autotune.autotune_loop.run.budget.run_budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.decision.play_offs import PlayOffs
-from halide_autotune.autotune_loop.run.ending import RunEnding
 from halide_autotune.autotune_loop.run.task_state import TaskState
-from halide_autotune.autotune_loop.run.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.timed import Timed
 from halide_autotune.autotune_loop.run_scale import process_error
 from halide_autotune.autotune_loop.specification.objective import Objective

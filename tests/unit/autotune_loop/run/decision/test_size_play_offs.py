@@ -13,12 +13,12 @@ import pytest
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
-from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.ending import RunEnding
+from halide_autotune.autotune_loop.run.budget.run_budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.decision.size_play_offs import SizePlayOffs, may_be_faster_at
-from halide_autotune.autotune_loop.run.ending import RunEnding
 from halide_autotune.autotune_loop.run.result import TunedSchedule
 from halide_autotune.autotune_loop.run.task_state import TaskState
-from halide_autotune.autotune_loop.run.time_plan import TimePlan
 from halide_autotune.autotune_loop.run.timed import Timed, fastest_at_sizes
 from halide_autotune.autotune_loop.store.published import NOTHING
 from halide_autotune.autotune_loop.store.read_database import read_database

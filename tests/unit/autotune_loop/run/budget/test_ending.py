@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from halide_autotune.autotune_loop.deadline import Deadline
-from halide_autotune.autotune_loop.run.ending import RunEnding
+from halide_autotune.autotune_loop.run.budget.ending import RunEnding
 from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.process_state import PATIENCE_S
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.play_off.reserve import PLAY_OFF_CONTENDERS, PlayOffReserve, PlayOffRoom
-from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.run_budget import RunBudget
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measurement import Measurement
 

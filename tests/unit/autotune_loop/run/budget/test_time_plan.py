@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from halide_autotune.autotune_loop.run.budget import RunBudget
-from halide_autotune.autotune_loop.run.time_plan import TimePlan
+from halide_autotune.autotune_loop.run.budget.run_budget import RunBudget
+from halide_autotune.autotune_loop.run.budget.time_plan import TimePlan
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measurement import Measurement
 from tests.fake_time import FakeTime

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from halide_autotune.autotune_loop.run import budget as budget_module
-from halide_autotune.autotune_loop.run.budget import RunBudget
+from halide_autotune.autotune_loop.run.budget import run_budget as budget_module
+from halide_autotune.autotune_loop.run.budget.run_budget import RunBudget
 from halide_autotune.targets.errors import BudgetError
 
 
