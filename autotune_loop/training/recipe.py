@@ -27,7 +27,7 @@ from halide_autotune.weights.weights_file import Weights
 
 _LEARN: Mapping[Loss, LearnOptions] = {
     "relative_throughput": LearnOptions(epochs=600, learning_rate=3e-4),
-    "rank": LearnOptions(loss="rank", epochs=300, learning_rate=1e-3),
+    "rank": LearnOptions(loss="rank", epochs=300, learning_rate=3e-4),
 }
 _SHARES = (0.5, 1.0)
 _PARTS = 3
@@ -50,7 +50,7 @@ class Recipe:
 
 
 # What is taken while more is to come.
-USUAL = Recipe("rank", 0.5)
+USUAL = Recipe("rank", 1.0)
 
 
 @dataclass(frozen=True)
