@@ -166,12 +166,12 @@ def main() -> int:
     return 0
 
 
-def open_bench() -> Bench:
-    """The tools of this machine."""
+def open_bench(profile: str = "x86-64") -> Bench:
+    """The tools of this machine, for a target profile."""
     settings = read_settings()
     halide, cache = find_halide_install(), ContentCache(settings.cache_folder)
     compiler = HostCppCompiler(halide, cache, settings.environment)
-    return Bench(load_profile("x86-64"), halide, cache, compiler, settings.environment)
+    return Bench(load_profile(profile), halide, cache, compiler, settings.environment)
 
 
 def build_schedules(bench: Bench, name: str, count: int, folder: Path, cores: int = 1) -> Executable:
