@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
+from halide_autotune.autotune_loop.training import recipe
 from halide_autotune.autotune_loop.training.programs import is_judged_by
+from halide_autotune.autotune_loop.training.recipe import USUAL, TaughtWeights
 from halide_autotune.sdk.api.weights.train_weights import train_weights
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.process.content_cache import ContentCache
@@ -40,7 +42,9 @@ pytestmark = pytest.mark.usefixtures("tensorflow_ready", "forked_tensorflow")
 
 
 @pytest.mark.slow
-def test_a_training_is_killed_and_gone_on_with(settings: Settings, tmp_path: Path) -> None:
+def test_a_training_is_killed_and_gone_on_with(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "training"
     child = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder)], env=dict(settings.environment), stdout=subprocess.PIPE, text=True
@@ -83,6 +87,20 @@ def test_a_training_is_killed_and_gone_on_with(settings: Settings, tmp_path: Pat
     name = settings.config_folder / "weights" / "host.weights"
     is_kept = result.are_better or result.nest_prior is not None
     assert name.is_file() is is_kept is (result.kept_as == "host")
+    _check_that_what_it_has_kept_is_replaced(folder, settings, monkeypatch)
+
+
+def _check_that_what_it_has_kept_is_replaced(folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = settings.config_folder / "weights" / "host.weights"
+    for seed in (1, 2):
+        weights = perturb_weights(read_weights(folder / "iteration_001.weights"), 0.1, seed)
+        taught = TaughtWeights(weights, 1, 8, USUAL)
+        monkeypatch.setattr(recipe, "teach", lambda *given, taught=taught: taught)
+        monkeypatch.setattr(recipe, "are_better", lambda after, before: True)
+        told: list[str] = []
+        again = train_weights(options=OPTIONS, folder=folder, budget_s=1.0, tell=told.append, settings=settings)
+        assert again.kept_as == "host" and not any("are kept" in text for text in told)
+        assert weights_sha256(read_weights(name)) == weights_sha256(weights)
 
 
 @pytest.mark.slow

@@ -231,6 +231,9 @@ class TrainingSession:
             trained = self._start if taught is None else taught.weights
             scores = score(self._start, trained, read_prior(), prior, programs, self._cores)
         better = are_better(scores.after, scores.before)
+        own = {weights_sha256(read_weights(path)) for path in self.training.path.glob("*.weights")}
+        if better:
+            write_weights(trained, self.training.weights_after(iterations - 1))
         # Where they are no better, the earlier ones stay.
         file = self.training.path / f"{self.training.record.profile}.weights"
         write_weights(trained if better else self._start, file)
@@ -250,7 +253,7 @@ class TrainingSession:
             nest_prior=nests if nests.is_file() else None,
             was_interrupted=self.stop.is_set(),
         )
-        return replace(found, kept_as=self._kept(found, lineage)) if better or found.nest_prior else found
+        return replace(found, kept_as=self._kept(found, lineage, own)) if better or found.nest_prior else found
 
     def _lineage(self, scores: Scores, programs: Sequence[RecordedProgram], *, better: bool) -> Lineage:
         learnt = [program for program in programs if not program.judges]
@@ -274,13 +277,15 @@ class TrainingSession:
             note=_TRAINED if better else _SAME,
         )
 
-    def _kept(self, found: TrainedWeights, lineage: Lineage) -> str:
-        """Keep weights by name; others that have the name, and are none of this training's, stay."""
+    def _kept(self, found: TrainedWeights, lineage: Lineage, own: set[str]) -> str:
+        """Keep weights by name; others that have the name stay.
+
+        Args:
+            own: hashes of what this training had before: that is replaced.
+        """
         registry, name = open_registry(self.settings), self.training.record.profile
         held = next((entry for entry in registry.entries()[0] if entry.name == name and not entry.is_shipped), None)
-        own = {weights_sha256(read_weights(path)) for path in self.training.path.glob("*.weights")}
-        own.add(weights_sha256(self._start))
-        if held is not None and held.sha256 not in own:
+        if held is not None and held.sha256 not in {*own, weights_sha256(self._start)}:
             command = f"sdk weights import {found.weights} --target {name} --replace"
             self.tell(f"Other weights named {name} exist and are kept. To replace them: {command}")
             return ""
