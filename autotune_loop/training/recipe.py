@@ -31,6 +31,8 @@ _LEARN: Mapping[Loss, LearnOptions] = {
 }
 _SHARES = (0.5, 1.0)
 _PARTS = 3
+# A time that is longer by less than this is no worse: it is what timings differ by.
+_AS_GOOD = 1.01
 # Fitting a prior takes time with the third power of all; from fewer of a program it cannot be told what is usual.
 _MOST_NESTS, _FEWEST_NESTS = 1536, 8
 
@@ -100,7 +102,7 @@ def are_better(new: RankingScores, old: RankingScores) -> bool:
     if new.pairwise_accuracy is None or old.pairwise_accuracy is None:
         return False
     assert new.best_in_top_8 is not None and old.best_in_top_8 is not None, "there are pairs"
-    return new.pairwise_accuracy > old.pairwise_accuracy and new.best_in_top_8 <= old.best_in_top_8
+    return new.pairwise_accuracy > old.pairwise_accuracy and new.best_in_top_8 <= _AS_GOOD * old.best_in_top_8
 
 
 def score(

@@ -105,7 +105,8 @@ def test_loop_nests_of_some_programs_order_others(programs: list[RecordedProgram
 
 
 @pytest.mark.parametrize(
-    ("pairs", "best", "better"), [(0.8, 1.0, True), (0.8, 1.2, False), (0.6, 1.0, False), (None, None, False)]
+    ("pairs", "best", "better"),
+    [(0.8, 1.0, True), (0.8, 1.105, True), (0.8, 1.2, False), (0.6, 1.0, False), (None, None, False)],
 )
 def test_weights_are_better_in_both_ways_or_not_at_all(pairs: float | None, best: float | None, better: bool) -> None:
     old = RankingScores(10, 45, 0.7, 1.3, 1.1, 0.5)
