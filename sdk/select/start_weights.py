@@ -82,6 +82,8 @@ def choose_start_weights(
     ]
     if found is None:
         return StartWeights(profile, message=" ".join(messages))
+    if found.sha256 == found.lineage.parent_sha256:  # Halide's own, which come with loop nests alone
+        return StartWeights(profile, message=" ".join(messages), nest_prior=registry.nest_prior(found.name))
     return StartWeights(
         profile,
         found.path,

@@ -47,7 +47,11 @@ def halides(halide: HalideInstall) -> Weights:
 
 
 def test_the_nearest_are_taken_and_said(own: Settings, profile: TargetProfile, halides: Weights) -> None:
-    assert choose_start_weights(None, profile, DEVICES, own).path is None
+    nests_alone = choose_start_weights(None, profile, DEVICES, own)
+    assert nests_alone.path is None and nests_alone.message == "" and not nests_alone.is_transferred
+    assert nests_alone.nest_prior is not None and nests_alone.nest_prior.name == "arm64.nests.npz"
+    phone = load_profile("arm64-android", own.profile_folder)
+    assert choose_start_weights(None, phone, DEVICES, own).nest_prior == nests_alone.nest_prior
     training = Training(samples=70, pairwise_accuracy=0.81)
     told = Lineage(profile="arm64", device="pi5", clock="wall", network="Adams2019", training=training)
     entry = open_registry(own).add("arm64@pi5", halides, told)
