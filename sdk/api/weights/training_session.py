@@ -86,6 +86,8 @@ class TrainingSession:
             self._start = find_weights(BASELINE_WEIGHTS, self.settings).weights
         else:
             self._start = read_weights(shipped.path)
+        nests = None if shipped is None else nest_prior_beside(shipped.path)
+        self._known_nests = read_prior(nests) if nests is not None and nests.is_file() else read_prior()
         self._recorded: dict[Path, list[RecordedProgram]] = {}
 
     def run(self) -> TrainedWeights:
@@ -229,7 +231,7 @@ class TrainingSession:
         with self._tensorflow():
             taught = teach(self._start, programs, self._cores)
             trained = self._start if taught is None else taught.weights
-            scores = score(self._start, trained, read_prior(), prior, programs, self._cores)
+            scores = score(self._start, trained, self._known_nests, prior, programs, self._cores)
         better = are_better(scores.after, scores.before)
         own = {weights_sha256(read_weights(path)) for path in self.training.path.glob("*.weights")}
         if better:
