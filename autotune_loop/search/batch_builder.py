@@ -137,6 +137,7 @@ class BatchBuilder:
         with timed(work, "generate code"):
             built = self._build(work, [*left, *mix(chosen)], waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
+        # Where there is to be a default, the others are compared with it.
         has_any = bool(first) if full_search else bool(built)
         if trouble is not None and round_index == 0 and not (has_any or self.stop.is_set()):
             raise trouble
