@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from halide_autotune.autotune_loop.training.training_options import ProgramOptions
@@ -13,21 +14,23 @@ _FEWEST_STAGES, _STAGE_COUNTS = 4, 8
 _JUDGED_EVERY = 5
 
 
-def program_sets(
-    options: ProgramOptions, size_px: tuple[int, int], iteration: int, *, integers_only: bool
-) -> tuple[tuple[str, ...], ...]:
-    """The generator parameters of each program of an iteration; no two iterations have a program in common.
+def seeds_of(options: ProgramOptions, iteration: int) -> range:
+    """The seeds of an iteration's programs; the first iteration is 0, and no two have a program in common."""
+    first = (options.seed * 1_000_003 + iteration * options.programs) % (_LARGEST_SEED - options.programs)
+    return range(first, first + options.programs)
+
+
+def program_sets(seeds: Sequence[int], size_px: tuple[int, int], *, integers_only: bool) -> tuple[tuple[str, ...], ...]:
+    """The generator parameters of each program.
 
     Args:
-        iteration: the first is 0.
         integers_only: without floating point, for a DSP whose vectors have none.
     """
-    first = (options.seed * 1_000_003 + iteration * options.programs) % (_LARGEST_SEED - options.programs)
     width, height = size_px
     kind = ("integers_only=true", "output.type=int32") if integers_only else ("output.type=float32",)
     return tuple(
         (f"seed={seed}", f"stages={_FEWEST_STAGES + seed % _STAGE_COUNTS}", f"width={width}", f"height={height}", *kind)
-        for seed in range(first, first + options.programs)
+        for seed in seeds
     )
 
 

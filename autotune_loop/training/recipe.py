@@ -105,6 +105,11 @@ def are_better(new: RankingScores, old: RankingScores) -> bool:
     return new.pairwise_accuracy > old.pairwise_accuracy and new.best_in_top_8 <= _AS_GOOD * old.best_in_top_8
 
 
+def is_no_slower(gain: float) -> bool:
+    """Whether what is so many times as fast is no slower, for all that timings differ by."""
+    return gain * _AS_GOOD >= 1
+
+
 def score(
     start: Weights,
     trained: Weights,

@@ -20,12 +20,15 @@ class Scores:
             trained ones.
         nests_before, nests_after: by loop nests alone, with what comes with the SDK and with what was learnt: the share
             of pairs in order, and the best of the first 8 over the best of all.
+        search_gain: how many times as fast the best schedules are that searches find with the trained weights; None
+            where these order no more pairs, or it was not tried to the end.
     """
 
     before: RankingScores
     after: RankingScores
     nests_before: tuple[float, float] | None = None
     nests_after: tuple[float, float] | None = None
+    search_gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class TrainedWeights:
         folder: the training's.
         weights: the file of the trained weights.
         iterations: how many are over.
-        are_better: than those they began with; only then are they kept by name.
+        are_better: than those they began with, in order and in searches; only then are they kept by name.
         kept_as: the name under which later runs find them; empty if they are not kept.
         nest_prior: the file of what loop nests say; None if that is no better than what comes with the SDK.
         was_interrupted: the user has stopped it; what was timed of the iteration under way is in the folder.

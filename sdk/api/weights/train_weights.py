@@ -20,7 +20,8 @@ from halide_autotune.autotune_loop.training.training_folder import (
 )
 from halide_autotune.autotune_loop.training.training_options import TrainingOptions
 from halide_autotune.sdk.api.tuned_run import devices_of_run
-from halide_autotune.sdk.api.weights.training_session import TrainingSession, options_of_runs
+from halide_autotune.sdk.api.weights.recording_runs import options_of_runs
+from halide_autotune.sdk.api.weights.training_session import TrainingSession
 from halide_autotune.sdk.inventory.lookup import open_inventory
 from halide_autotune.sdk.select.chosen_devices import DEFAULT_TARGET
 from halide_autotune.sdk.select.device_choice import profile_of_devices

@@ -14,34 +14,29 @@ from halide_autotune.autotune_loop.cost_model.process.model_process import tenso
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.events import Listener
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
-from halide_autotune.autotune_loop.run.result import Outcome
 from halide_autotune.autotune_loop.search.models.nest_prior import read_prior, write_prior
-from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_record import FILE_NAME as RUN_FILE_NAME
 from halide_autotune.autotune_loop.store.run_record import read_run_record
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.autotune_loop.training.lowered_samples import LoweringTools, lower_samples
-from halide_autotune.autotune_loop.training.programs import PROGRAM_FILE, program_sets
+from halide_autotune.autotune_loop.training.programs import seeds_of
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram, recorded_programs
 from halide_autotune.autotune_loop.training.trained_weights import Scores, TrainedWeights, counts_of
 from halide_autotune.autotune_loop.training.training_folder import (
     TrainingFolder,
 )
-from halide_autotune.autotune_loop.training.training_options import TrainingOptions
-from halide_autotune.sdk.api.tuned_run import Call, tune_further, tune_new
-from halide_autotune.sdk.options.generator_spec import GeneratorSpec
+from halide_autotune.sdk.api.weights.recording_runs import Batches, RecordingRuns
+from halide_autotune.sdk.api.weights.search_trial import search_gain
 from halide_autotune.sdk.output import silent_stderr
 from halide_autotune.sdk.project.preparation import open_workbench
 from halide_autotune.sdk.select.named_weights import find_weights, open_registry
 from halide_autotune.sdk.settings import Settings, export_variables
 from halide_autotune.targets.errors import (
     BudgetError,
-    DeviceError,
     GeneratorError,
 )
 from halide_autotune.targets.halide_install import find_halide_install
 from halide_autotune.targets.process.stop_signal import StopSignal
-from halide_autotune.targets.profile.loader import load_profile
 from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS
 from halide_autotune.weights.lineage import Lineage, Training, write_lineage
 from halide_autotune.weights.registry import nest_prior_beside
@@ -55,11 +50,6 @@ _SAMPLED = (TechniqueName.SAMPLING.value, TechniqueName.SKETCHES.value)
 _JUDGED = "scores are of programs that were never trained on"
 _TRAINED = f"random programs (sdk weights train); {_JUDGED}"
 _SAME = f"the earlier ones: what was trained on random programs (sdk weights train) orders no more; {_JUDGED}"
-
-
-def options_of_runs(options: TrainingOptions) -> RunOptions:
-    """The options that a training shares with its runs."""
-    return RunOptions(devices=options.devices, farm=options.farm)
 
 
 @dataclass
@@ -89,6 +79,7 @@ class TrainingSession:
         nests = None if shipped is None else nest_prior_beside(shipped.path)
         self._known_nests = read_prior(nests) if nests is not None and nests.is_file() else read_prior()
         self._recorded: dict[Path, list[RecordedProgram]] = {}
+        self._runs = RecordingRuns(self.training, self.settings, self.listen, self.stop)
 
     def run(self) -> TrainedWeights:
         """Go on with the training.
@@ -117,44 +108,11 @@ class TrainingSession:
 
     def _time_programs(self, iteration: int) -> bool:
         """Time the programs of an iteration; whether it came to its end."""
-        record, folder = self.training.record, self.training.run_of(iteration)
-        call = Call(self.listen, self.stop, self.settings, only_records=True)
-        left = {"budget_s": self.deadline.left_s}
-        if (folder / RUN_FILE_NAME).is_file():
-            _, result = tune_further(folder, left, call)
-        else:
-            sets = program_sets(
-                record.options.programs,
-                (record.width_px, record.height_px),
-                iteration,
-                integers_only="hvx" in load_profile(record.profile, self.settings.profile_folder).halide_target,
-            )
-            before = self.training.weights_after(iteration - 1) if iteration else BASELINE_WEIGHTS
-            options = options_of_runs(record.options).with_values(
-                {
-                    **left,
-                    "target": record.options.devices.target or record.profile,
-                    "rounds": 1,
-                    "batch_size": record.options.programs.batch_size,
-                    "technique": _SAMPLED,
-                    # Schedules of every quality: what is learnt must hold for bad ones, too.
-                    "pool_factor": 1.0,
-                    "random_share": 1.0,
-                    # Schedules differ by much more than this, and more of them teach more.
-                    "max_time_s": 0.15,
-                    "precision": 0.03,
-                    "search_limit_s": 20.0,
-                    "no_history": True,
-                    "weights": str(before),
-                }
-            )
-            _, result = tune_new((GeneratorSpec(str(PROGRAM_FILE), argsets=sets),), options, folder, call)
-        if result.outcome is Outcome.DEVICES_LOST:
-            raise DeviceError(
-                "All devices were lost. Everything measured is saved.",
-                next_step="Repair one, then give the same command again.",
-            )
-        return result.outcome is not Outcome.INTERRUPTED
+        options = self.training.record.options.programs
+        before = str(self.training.weights_after(iteration - 1)) if iteration else BASELINE_WEIGHTS
+        batches = Batches(_SAMPLED, options.batch_size)
+        folder, left_s = self.training.run_of(iteration), self.deadline.left_s
+        return self._runs.time(folder, seeds_of(options, iteration), before, batches, left_s)
 
     def _learn(self, iteration: int) -> None:
         self._lower(iteration)
@@ -219,6 +177,7 @@ class TrainingSession:
             )
         from halide_autotune.autotune_loop.training.recipe import (
             are_better,
+            is_no_slower,
             nests_are_better,
             score,
             teach,
@@ -232,7 +191,10 @@ class TrainingSession:
             taught = teach(self._start, programs, self._cores)
             trained = self._start if taught is None else taught.weights
             scores = score(self._start, trained, self._known_nests, prior, programs, self._cores)
-        better = are_better(scores.after, scores.before)
+        if are_better(scores.after, scores.before) and not self.stop.is_set():
+            self.tell("Trying the trained weights in searches of programs that nothing was learnt from.")
+            scores = replace(scores, search_gain=search_gain(self._runs, self._start, trained, programs))
+        better = scores.search_gain is not None and is_no_slower(scores.search_gain)
         own = {weights_sha256(read_weights(path)) for path in self.training.path.glob("*.weights")}
         if better:
             write_weights(trained, self.training.weights_after(iterations - 1))

@@ -134,6 +134,8 @@ def _print(result: TrainedWeights) -> None:
         if found is not None:
             table.add_row(title, share_text(found[0]), share_text(found[1]))
     console.print(table)
+    if scores.search_gain is not None:
+        console.print(f"Searches with the trained weights find schedules {scores.search_gain:.2f} times as fast.")
     console.print(f"weights: {shown_path(result.weights)}")
     console.print(_kept_text(result))
 
@@ -141,11 +143,20 @@ def _print(result: TrainedWeights) -> None:
 def _kept_text(result: TrainedWeights) -> str:
     if result.are_better:
         return f"They are kept as {result.kept_as}: searches for it start from them." if result.kept_as else ""
-    known = result.scores.after.pairwise_accuracy is not None
-    why = "They are no better than the earlier weights" if known else "There is too little to judge them by"
+    why = _why_not(result)
     if result.kept_as:
         return f"{why}, so those stay. What was learnt of loop nests is kept as {result.kept_as}."
     return f"{why}, so those stay. Give the command again to learn from more."
+
+
+def _why_not(result: TrainedWeights) -> str:
+    if result.scores.after.pairwise_accuracy is None:
+        return "There is too little to judge them by"
+    if result.scores.search_gain is not None:
+        return "Searches with them find slower schedules"
+    if result.was_interrupted:
+        return "They have not been tried in searches yet"
+    return "They are no better than the earlier weights"
 
 
 def _shares(scores: RankingScores) -> tuple[str, str]:

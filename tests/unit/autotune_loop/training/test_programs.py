@@ -9,25 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from halide_autotune.autotune_loop.training.programs import PROGRAM_FILE, is_judged_by, program_sets
+from halide_autotune.autotune_loop.training.programs import PROGRAM_FILE, is_judged_by, program_sets, seeds_of
 from halide_autotune.autotune_loop.training.training_options import ProgramOptions
 
 SIZE_PX = (64, 48)
 
 
-def seeds(options: ProgramOptions, iteration: int) -> list[int]:
-    sets = program_sets(options, SIZE_PX, iteration, integers_only=False)
-    return [int(parameters[0].removeprefix("seed=")) for parameters in sets]
-
-
 def test_no_two_iterations_have_a_program_in_common_and_a_fifth_judges() -> None:
     options = ProgramOptions(programs=7)
-    drawn = [seed for iteration in range(10) for seed in seeds(options, iteration)]
+    drawn = [seed for iteration in range(10) for seed in seeds_of(options, iteration)]
     assert len({*drawn}) == 70
     assert sum(map(is_judged_by, drawn)) == 14
-    other = [seed for iteration in range(10) for seed in seeds(ProgramOptions(programs=7, seed=1), iteration)]
+    other = [seed for iteration in range(10) for seed in seeds_of(ProgramOptions(programs=7, seed=1), iteration)]
     assert not {*drawn} & {*other}
-    assert seeds(options, 3) == seeds(options, 3)
+    assert seeds_of(options, 3) == seeds_of(options, 3)
+    named = [parameters[0] for parameters in program_sets(seeds_of(options, 3), SIZE_PX, integers_only=False)]
+    assert named == [f"seed={seed}" for seed in seeds_of(options, 3)]
 
 
 @pytest.mark.parametrize("integers_only", [False, True])
@@ -35,7 +32,7 @@ def test_every_program_compiles_and_only_those_for_a_dsp_are_without_floats(
     integers_only: bool, tmp_path: Path
 ) -> None:
     texts = []
-    for parameters in program_sets(ProgramOptions(), SIZE_PX, 0, integers_only=integers_only):
+    for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, integers_only=integers_only):
         command = [sys.executable, str(PROGRAM_FILE), "-g", "random_program", "-f", "program", "-e", "stmt"]
         options = ["-o", str(tmp_path), "target=x86-64-linux-no_runtime", *parameters]
         subprocess.run([*command, *options], check=True, capture_output=True)

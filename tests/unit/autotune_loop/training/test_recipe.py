@@ -16,6 +16,7 @@ from halide_autotune.autotune_loop.store.sample_file import Sample
 from halide_autotune.autotune_loop.training.recipe import (
     Recipe,
     are_better,
+    is_no_slower,
     judge,
     judge_prior,
     teach,
@@ -112,3 +113,8 @@ def test_weights_are_better_in_both_ways_or_not_at_all(pairs: float | None, best
     old = RankingScores(10, 45, 0.7, 1.3, 1.1, 0.5)
     new = RankingScores(10, 45, pairs, 1.3, best, 0.5)
     assert are_better(new, old) is better
+
+
+@pytest.mark.parametrize(("gain", "is_kept"), [(1.2, True), (0.995, True), (0.98, False)])
+def test_searches_may_be_slower_by_what_timings_differ_by(gain: float, is_kept: bool) -> None:
+    assert is_no_slower(gain) is is_kept

@@ -89,6 +89,31 @@ def test_what_is_learnt_of_loop_nests_is_kept_where_the_earlier_weights_stay(
     )
 
 
+@pytest.mark.parametrize(
+    ("gain", "was_interrupted", "why"),
+    [
+        (0.93, False, "find schedules 0.93 times as fast."),
+        (0.93, False, "Searches with them find slower schedules, so those stay."),
+        (None, True, "They have not been tried in searches yet, so those stay."),
+    ],
+)
+def test_why_weights_that_order_more_are_not_kept(
+    gain: float | None,
+    was_interrupted: bool,
+    why: str,
+    own_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = Scores(EARLIER, RankingScores(40, 150, 0.71, 1.3, 1.1, 0.4), search_gain=gain)
+    result = TrainedWeights(
+        own_folder, own_folder / "w.weights", 3, Counts(20, 480, 4, 96), scores, False, was_interrupted=was_interrupted
+    )
+    monkeypatch.setattr("halide_autotune.sdk.api.weights.train_weights.train_weights", lambda **given: result)
+    code, shown, _ = run(capsys)
+    assert code == (130 if was_interrupted else 1) and why in shown
+
+
 @pytest.mark.parametrize("better", [True, False])
 def test_the_scores_are_shown_beside_the_earlier_ones(
     better: bool, own_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
