@@ -9,8 +9,8 @@ import pytest
 from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.events import Event, Notice, PlayOff
-from halide_autotune.autotune_loop.run import budget as budget_module
 from halide_autotune.autotune_loop.run import rounds as rounds_module
+from halide_autotune.autotune_loop.run.budget import run_budget as budget_module
 from halide_autotune.autotune_loop.run.budget.ending import RunEnding
 from halide_autotune.autotune_loop.run.result import Outcome
 from halide_autotune.autotune_loop.specification import build_limits
