@@ -111,7 +111,7 @@ def test_a_model_that_is_lost_is_an_error_unless_the_run_ends(has_ended: bool) -
         raise ModelProcessError("It was killed.")
 
     if has_ended:
-        made.learner.train = end_and_fail  # type: ignore[method-assign]  # as the end of the run kills it
+        made.learner.train = end_and_fail  # type: ignore[method-assign]  # a model that the run's end kills
         made.learn_last()
         assert len(heard) == 1
     else:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from halide_autotune.autotune_loop.store.run_record import FILE_NAME as RUN_FILE_NAME
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
 from halide_autotune.sdk.api.weights import search_trial
 from halide_autotune.sdk.api.weights.recording_runs import RecordingRuns
 from halide_autotune.sdk.api.weights.search_trial import search_gain
-from halide_autotune.targets.errors import BudgetError
+from halide_autotune.targets.errors import BudgetError, GeneratorError, SdkError
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.weights.network import Network
 from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256
@@ -31,7 +32,7 @@ class Runs:
 
     path: Path
     times_ms: dict[str, list[float]]
-    fails: bool = False
+    fails: type[SdkError] | None = None
     stop: StopSignal = field(default_factory=StopSignal)
     asked: list[tuple[str, list[int]]] = field(default_factory=list)
     timed: dict[str, list[RecordedProgram]] = field(default_factory=dict)
@@ -44,11 +45,14 @@ class Runs:
         sha256 = weights_sha256(read_weights(Path(weights)))
         self.asked.append((sha256, list(seeds)))
         if self.fails:
-            raise BudgetError("Too short.")
-        folder.mkdir()
+            raise self.fails("It failed.")
+        folder.mkdir(exist_ok=True)
+        (folder / RUN_FILE_NAME).touch()
         found = zip(seeds, self.times_ms[sha256], strict=False)
-        samples = {seed: (SimpleNamespace(runtime_ms=2 * ms), SimpleNamespace(runtime_ms=ms)) for seed, ms in found}
-        self.timed[folder.name] = [RecordedProgram(seed, 2, each, (), ()) for seed, each in samples.items()]  # type: ignore[arg-type]
+        samples: dict[int, Any] = {
+            seed: (SimpleNamespace(runtime_ms=2 * ms), SimpleNamespace(runtime_ms=ms)) for seed, ms in found
+        }
+        self.timed[folder.name] = [RecordedProgram(seed, 2, each, (), ()) for seed, each in samples.items()]
         return True
 
     def recorded(self, folders: Sequence[Path], network: Network) -> list[RecordedProgram]:
@@ -87,8 +91,14 @@ def test_only_programs_that_both_have_timed_count(runs: Runs) -> None:
     assert gain(runs) == pytest.approx(2.0)
 
 
-def test_without_a_time_nothing_is_said(runs: Runs) -> None:
-    runs.fails = True
+def test_a_folder_that_a_killed_process_has_left_empty_is_used(runs: Runs) -> None:
+    (runs.path / f"trial_3_{weights_sha256(EARLIER)[:16]}").mkdir()
+    assert gain(runs) == pytest.approx(2 ** (1 / 3))
+
+
+@pytest.mark.parametrize("error", [BudgetError, GeneratorError])
+def test_without_a_time_nothing_is_said(runs: Runs, error: type[SdkError]) -> None:
+    runs.fails = error
     assert gain(runs) is None and not [*runs.path.glob("*.weights")]
     runs.stop.set()
     runs.asked.clear()
