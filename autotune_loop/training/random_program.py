@@ -4,7 +4,8 @@ In the spirit of Adams et al. 2019 (Learning to Optimize Halide with Tree Search
 are drawn one after the other from what image pipelines are made of, mostly on top of the newest, so that programs are
 deep: arithmetic on one or two earlier stages, casts, transcendental functions, stencils, convolutions over channels,
 windows, look-ups in tables and by data, boundaries, down- and upsampling, pyramids, histograms with their running sums,
-recursive filters, products with a matrix.
+recursive filters, products with a matrix. Some are whole parts of known pipelines: chains of arithmetic, separable
+filters, sharpening, variances, corners' responses, mosaics, grids that are read by interpolation.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import halide as hl
+from program_values import BINS, bin_of, bounded, interpolated, largest, sum_of, whole
 
 x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
 _INTEGERS = [hl.UInt(8), hl.UInt(16), hl.Int(32)]
 _SMALLEST_SCALE = 3
-# Sums of 32-bit integers must not overflow: what they are then is undefined.
-_LARGEST = 1 << 12
-_BINS = 256
+# With how often the picture is halved: many channels are a neural network's.
+_CHANNELS = [(1, 0), (1, 0), (3, 0), (3, 0), (3, 0), (4, 0), (16, 2)]
 _MATRIX_ROWS = 32
+# Of a grid: pixels on a side of a cell, and values that it holds.
+_CELL, _RANGE = 8, 32
+# What can be squared and added up in 32 bits.
+_LARGEST_SLOPE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,6 @@ class RandomProgram(hl.Generator):
     stages = hl.GeneratorParam(8)
     width = hl.GeneratorParam(1024)
     height = hl.GeneratorParam(768)
-    channels = hl.GeneratorParam(3)
     # For a DSP, whose vectors have no floating point; its output.type is then int32.
     integers_only = hl.GeneratorParam(False)
 
@@ -47,18 +51,22 @@ class RandomProgram(hl.Generator):
     output = hl.OutputBuffer(None, 3)
 
     def generate(g) -> None:
-        size = (int(g.width), int(g.height), int(g.channels))
+        source = random.Random(int(g.seed))
+        channels, halvings = source.choice(_CHANNELS)
+        size = (max(1, int(g.width) >> halvings), max(1, int(g.height) >> halvings), channels)
         first = hl.Func("source")
         first[x, y, c] = hl.BoundaryConditions.repeat_edge(g.input)[x, y, c]
         types = _INTEGERS if g.integers_only else [*_INTEGERS, hl.Float(32)]
-        program = _Program(random.Random(int(g.seed)), size, types, Stage(first, 0, hl.UInt(8)))
+        program = _Program(source, size, types, Stage(first, 0, hl.UInt(8)))
+        if source.random() < 0.5 and not g.integers_only:
+            program.become_float()
         while program.count < int(g.stages):
             program.grow()
         while program.newest.scale:
             program.up()
         g.output[x, y, c] = hl.cast(g.output.type(), program.newest.func[x, y, c]) + 1
-        if int(g.seed) % 2:  # as many image pipelines have it
-            g.output.output_buffer().dim(2).set_bounds(0, int(g.channels))
+        if source.random() < 0.5:  # as many image pipelines have it
+            g.output.output_buffer().dim(2).set_bounds(0, channels)
         for buffer in (g.input, g.output):
             buffer.set_estimates([(0, extent) for extent in size])
         if not g.using_autoscheduler():
@@ -82,7 +90,8 @@ class _Program:
     def grow(self) -> None:
         kinds: list[Callable[[], None]] = [self.arithmetic, self.arithmetic, self.cast, self.table]
         kinds += [self.stencil, self.stencil, self.stencil, self.window, self.convolution, self.gather, self.border]
-        kinds += [self.histogram, self.product]
+        kinds += [self.histogram, self.product, self.chain, self.separable, self.sharpen, self.variance, self.corner]
+        kinds += [self.mosaic, self.grid]
         if self._has_floats():
             kinds += [self.curve, self.recursion]
         if self._older():
@@ -92,6 +101,10 @@ class _Program:
         if self.newest.scale:
             kinds += [self.up, self.up]
         self._source.choice(kinds)()
+
+    def become_float(self) -> None:
+        """As many pipelines begin; what follows is in floats until it is cast."""
+        self._add("to_float", self._here(), hl.Float(32))
 
     def arithmetic(self) -> None:
         here, number = self._here(), self._source.randint(2, 9)
@@ -114,13 +127,13 @@ class _Program:
         here = self._here()
         if self.newest.type == hl.Float(32):
             # What a number becomes that the type cannot hold depends on how it is computed.
-            most = min(_LARGEST, 2 ** wanted.bits() - 1)
+            most = largest(wanted)
             here = hl.cast(hl.Int(32), hl.clamp(here, 0 if wanted.is_uint() else -most, most))
         self._add("cast", here, wanted)
 
     def join(self) -> None:
         here = self._here()
-        there = self._bounded(hl.cast(self.newest.type, self._source.choice(self._older()).func[x, y, c]))
+        there = bounded(hl.cast(self.newest.type, self._source.choice(self._older()).func[x, y, c]))
         values = [
             here + there,
             hl.max(here, there),
@@ -136,15 +149,12 @@ class _Program:
         along = range(-radius, radius + 1) if shape != "x" else (0,)
         places = [(apart * i, apart * j) for i in across for j in along]
         weights = [self._source.randint(1, 4) for _ in places]
-        func, wide = self.newest.func, self._wide()
-        taken = [self._bounded(func[x + i, y + j, c]) for i, j in places]
-        total = _sum([hl.cast(wide, value) * weight for value, weight in zip(taken, weights, strict=True)])
-        self._add(f"stencil_{shape}", total / sum(weights), self.newest.type)
+        self._add(f"stencil_{shape}", self._weighted(places, weights), self.newest.type)
 
     def window(self) -> None:
         across, along = self._source.choice([(4, 1), (1, 4), (3, 3), (8, 1)])
         reach = hl.RDom([(0, across), (0, along)])
-        place = hl.cast(self._wide(), self._bounded(self.newest.func[x + reach.x, y + reach.y, c]))
+        place = hl.cast(self._wide(), bounded(self.newest.func[x + reach.x, y + reach.y, c]))
         if self._source.random() < 0.5:
             self._reduce("window_sum", lambda func: func[x, y, c] + place)
         else:
@@ -156,17 +166,16 @@ class _Program:
         weights, column = self._table(self._wide()), self._source.randint(1, 5)
         window = [(-radius, 2 * radius + 1)] * 2
         reach = hl.RDom([(0, self._size[2]), *window])
-        place = hl.cast(self._wide(), self._bounded(self.newest.func[x + reach.y, y + reach.z, reach.x]))
+        place = hl.cast(self._wide(), bounded(self.newest.func[x + reach.y, y + reach.z, reach.x]))
         weight = weights[reach.x + column * (reach.y + radius) + 3 * (reach.z + radius) + c]
         self._reduce("convolution", lambda func: func[x, y, c] + place * weight)
 
     def table(self) -> None:
-        place = hl.clamp(self._whole(self.newest.func[x, y, c]), 0, _BINS - 1)
-        self._add("look_up", self._table(self.newest.type)[place], self.newest.type)
+        self._add("look_up", self._table(self.newest.type)[bin_of(self.newest.func[x, y, c])], self.newest.type)
 
     def gather(self) -> None:
         """From a place near by that the data name."""
-        step = self._whole(self.newest.func[x, y, c]) % 5 - 2
+        step = whole(self.newest.func[x, y, c]) % 5 - 2
         across = self._source.random() < 0.5
         place = self.newest.func[x + step, y, c] if across else self.newest.func[x, y + step, c]
         self._add("gather", place, self.newest.type)
@@ -183,16 +192,16 @@ class _Program:
 
     def down(self) -> None:
         func = self.newest.func
-        taken = [self._bounded(func[2 * x + i, 2 * y + j, c]) for i in (0, 1) for j in (0, 1)]
-        total = _sum([hl.cast(self._wide(), value) for value in taken])
+        taken = [bounded(func[2 * x + i, 2 * y + j, c]) for i in (0, 1) for j in (0, 1)]
+        total = sum_of([hl.cast(self._wide(), value) for value in taken])
         self._add("down", total / 4, self.newest.type, self.newest.scale + 1)
 
     def up(self) -> None:
         func, wide = self.newest.func, self._wide()
         value = func[x / 2, y / 2, c]
         if self._source.random() < 0.5:
-            near = self._bounded(func[x / 2 + x % 2, y / 2 + y % 2, c])
-            value = (3 * hl.cast(wide, self._bounded(value)) + hl.cast(wide, near)) / 4
+            near = bounded(func[x / 2 + x % 2, y / 2 + y % 2, c])
+            value = (3 * hl.cast(wide, bounded(value)) + hl.cast(wide, near)) / 4
         self._add("up", value, self.newest.type, self.newest.scale - 1)
 
     def pyramid(self) -> None:
@@ -204,24 +213,20 @@ class _Program:
         self.arithmetic()
         for level in reversed(fine[:-1]):
             self.up()
-            here, there = self._here(), self._bounded(hl.cast(self.newest.type, level.func[x, y, c]))
+            here, there = self._here(), bounded(hl.cast(self.newest.type, level.func[x, y, c]))
             self._add("collapse", (here + there) / 2, self.newest.type)
 
     def histogram(self) -> None:
         """Of the whole picture; its running sum is what each pixel becomes."""
         width, height = self._extents()
-        area, bins = hl.RDom([(0, width), (0, height)]), hl.RDom([(1, _BINS - 1)])
+        area, bins = hl.RDom([(0, width), (0, height)]), hl.RDom([(1, BINS - 1)])
         bright = self.newest.func
         counts, sums = self._func("histogram"), self._func("running_sum")
-
-        def bin_of(*place: object) -> hl.Expr:
-            return hl.clamp(self._whole(bright[place]), 0, _BINS - 1)
-
         counts[x] = hl.cast(hl.Int(32), 0)
-        counts[bin_of(area.x, area.y, 0)] += 1
+        counts[bin_of(bright[area.x, area.y, 0])] += 1
         sums[x] = counts[x]
         sums[bins.x] += sums[bins.x - 1]
-        equal = sums[bin_of(x, y, c)] / max(1, width * height // _BINS)
+        equal = sums[bin_of(bright[x, y, c])] / max(1, width * height // BINS)
         self._add("equalized", equal, self._source.choice(self._types))
 
     def recursion(self) -> None:
@@ -243,20 +248,102 @@ class _Program:
     def product(self) -> None:
         """Of each row's first pixels with a matrix."""
         weights, reach = self._table(self._wide()), hl.RDom([(0, _MATRIX_ROWS)])
-        place = hl.cast(self._wide(), self._bounded(self.newest.func[reach.x, y, c]))
-        self._reduce("product", lambda func: func[x, y, c] + place * weights[(x + 7 * reach.x) % _BINS])
+        place = hl.cast(self._wide(), bounded(self.newest.func[reach.x, y, c]))
+        self._reduce("product", lambda func: func[x, y, c] + place * weights[(x + 7 * reach.x) % BINS])
+
+    def chain(self) -> None:
+        """Several steps on each pixel, which a good schedule inlines."""
+        for _ in range(self._source.randint(3, 6)):
+            steps = [self.arithmetic, self.cast, self.curve] if self._has_floats() else [self.arithmetic, self.cast]
+            self._source.choice(steps)()
+
+    def separable(self) -> None:
+        """The same sum along rows and then along columns."""
+        radius = self._source.randint(1, 4)
+        weights = [1 + radius - abs(step) for step in range(-radius, radius + 1)]
+        for across, along in self._source.choice([[(1, 0), (0, 1)], [(0, 1), (1, 0)]]):
+            places = [(step * across, step * along) for step in range(-radius, radius + 1)]
+            self._add("separable", self._weighted(places, weights), self.newest.type)
+
+    def sharpen(self) -> None:
+        """More of what differs from a blurred picture."""
+        sharp = self.newest
+        self.separable()
+        centre, blurred = (hl.cast(self._wide(), bounded(each.func[x, y, c])) for each in (sharp, self.newest))
+        value = centre + (centre - blurred) / 2
+        if sharp.type != hl.Float(32):
+            value = hl.clamp(value, 0, largest(sharp.type))
+        self._add("sharpened", value, sharp.type)
+
+    def variance(self) -> None:
+        """Of each pixel's surroundings: means of values and of squares, each from the same picture."""
+        source, wide = self.newest, self._wide()
+        slope = hl.clamp(hl.cast(wide, self._here()), -_LARGEST_SLOPE, _LARGEST_SLOPE)
+        square = self._add("square", slope * slope, wide)
+        means = [self._box(of, wide) for of in (source, square)]
+        mean, of_squares = (each.func[x, y, c] for each in means)
+        mean = hl.clamp(mean, -_LARGEST_SLOPE, _LARGEST_SLOPE)
+        self._add("variance", hl.max(of_squares - mean * mean, 0), wide)
+
+    def corner(self) -> None:
+        """The response of a corner detector (Harris and Stephens 1988): slopes, their products, sums, one number."""
+        source, wide = self.newest, self._wide()
+        slopes = []
+        for name, places in (("slope_x", [(-1, 0), (1, 0)]), ("slope_y", [(0, -1), (0, 1)])):
+            low, high = (hl.cast(wide, bounded(source.func[x + i, y + j, c])) for i, j in places)
+            slopes.append(self._add(name, hl.clamp(high - low, -_LARGEST_SLOPE, _LARGEST_SLOPE), wide))
+        pairs = [(slopes[0], slopes[0]), (slopes[1], slopes[1]), (slopes[0], slopes[1])]
+        products = [self._add("slopes", one.func[x, y, c] * other.func[x, y, c], wide) for one, other in pairs]
+        across, along, both = (self._box(each, wide).func[x, y, c] for each in products)
+        if wide == hl.Float(32):
+            response = across * along - both * both - hl.f32(0.04) * (across + along) * (across + along)
+        else:
+            response = hl.min(across, along) - hl.cast(wide, hl.abs(both))
+        self._add("response", response, wide)
+
+    def mosaic(self) -> None:
+        """The four kinds of pixel of a sensor, each a picture of half the size, put together again with neighbours."""
+        source, kind = self.newest, self.newest.type
+        places = [(i, j) for j in (0, 1) for i in (0, 1)]
+        planes = [self._add("plane", source.func[2 * x + i, 2 * y + j, c], kind, source.scale + 1) for i, j in places]
+
+        here = []
+        for plane, (i, j) in zip(planes, places, strict=True):
+            near, far = (bounded(plane.func[x / 2 + k * i, y / 2 + k * j, c]) for k in (0, 1))
+            here.append(hl.cast(kind, (hl.cast(self._wide(), near) + hl.cast(self._wide(), far)) / 2))
+        rows = [hl.select(x % 2 == 0, here[2 * j], here[2 * j + 1]) for j in (0, 1)]
+        self._add("mosaic", hl.select(y % 2 == 0, *rows), kind, source.scale)
+
+    def grid(self) -> None:
+        """A bilateral grid (Chen, Paris and Durand 2007): values by place and brightness, blurred, read back."""
+        source = self.newest
+        z, area = hl.Var("z"), hl.RDom([(0, _CELL), (0, _CELL)])
+        value = bin_of(source.func[_CELL * x + area.x, _CELL * y + area.y, c])
+        grid = self._func("grid")
+        grid[x, y, z, c] = hl.cast(hl.Int(32), 0)
+        grid[x, y, value / _RANGE, c] += value
+        for steps in ((0, 0, 1), (1, 0, 0), (0, 1, 0)):
+            blurred = self._func("grid_blurred")
+            low, high = (grid[x + k * steps[0], y + k * steps[1], z + k * steps[2], c] for k in (-1, 1))
+            blurred[x, y, z, c] = low + 2 * grid[x, y, z, c] + high
+            grid = blurred
+        kind = hl.Float(32) if self._has_floats() else hl.Int(32)
+        read = interpolated(grid, [(x, _CELL), (y, _CELL), (bin_of(source.func[x, y, c]), _RANGE)], kind)
+        self._add("sliced", read / hl.cast(kind, 64 * _CELL * _CELL), kind, source.scale)
+
+    def _box(self, stage: Stage, kind: hl.Type) -> Stage:
+        """The mean around each pixel, of values that can be added up."""
+        taken = [hl.cast(kind, stage.func[x + i, y + j, c]) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+        return self._add("box", sum_of(taken) / 9, kind, stage.scale)
+
+    def _weighted(self, places: list[tuple[int, int]], weights: list[int]) -> hl.Expr:
+        """The mean of the newest stage's values at some places."""
+        func, wide = self.newest.func, self._wide()
+        taken = [hl.cast(wide, bounded(func[x + i, y + j, c])) for i, j in places]
+        return sum_of([value * weight for value, weight in zip(taken, weights, strict=True)]) / sum(weights)
 
     def _here(self) -> hl.Expr:
-        return self._bounded(self.newest.func[x, y, c])
-
-    def _bounded(self, value: hl.Expr) -> hl.Expr:
-        """A value of the newest stage that can be added up."""
-        return hl.clamp(value, -_LARGEST, _LARGEST) if self.newest.type == hl.Int(32) else value
-
-    def _whole(self, value: hl.Expr) -> hl.Expr:
-        """A value of the newest stage as an integer; of a number that is too large for one it would be undefined."""
-        is_float = self.newest.type == hl.Float(32)
-        return hl.cast(hl.Int(32), hl.clamp(value, -_LARGEST, _LARGEST) if is_float else value)
+        return bounded(self.newest.func[x, y, c])
 
     def _has_floats(self) -> bool:
         return hl.Float(32) in self._types
@@ -282,25 +369,19 @@ class _Program:
         func[x, y, c] = update(func)
         self._keep(func, self.newest.scale, wide)
 
-    def _add(self, name: str, value: hl.Expr, kind: hl.Type, scale: int | None = None) -> None:
+    def _add(self, name: str, value: hl.Expr, kind: hl.Type, scale: int | None = None) -> Stage:
         func = self._func(name)
         func[x, y, c] = hl.cast(kind, value)
-        self._keep(func, self.newest.scale if scale is None else scale, kind)
+        return self._keep(func, self.newest.scale if scale is None else scale, kind)
 
     def _func(self, name: str) -> hl.Func:
         self.funcs.append(hl.Func(f"{name}_{len(self.funcs)}"))
         return self.funcs[-1]
 
-    def _keep(self, func: hl.Func, scale: int, kind: hl.Type) -> None:
+    def _keep(self, func: hl.Func, scale: int, kind: hl.Type) -> Stage:
         self._stages.append(Stage(func, scale, kind))
         self.count += 1
-
-
-def _sum(values: list[hl.Expr]) -> hl.Expr:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
+        return self.newest
 
 
 if __name__ == "__main__":
