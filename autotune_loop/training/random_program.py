@@ -44,7 +44,7 @@ class RandomProgram(hl.Generator):
     stages = hl.GeneratorParam(8)
     width = hl.GeneratorParam(1024)
     height = hl.GeneratorParam(768)
-    # For a DSP, whose vectors have no floating point; its output.type is then int32.
+    # For a DSP, whose vectors have neither floating point nor 64 bits; its output.type is then int32.
     integers_only = hl.GeneratorParam(False)
 
     input = hl.InputBuffer(hl.UInt(8), 3)
@@ -108,7 +108,12 @@ class _Program:
 
     def arithmetic(self) -> None:
         here, number = self._here(), self._source.randint(2, 9)
-        values = [here * number + 1, hl.select(here > number, here - number, here), hl.max(here, number), here / number]
+        values = [
+            here * number + 1,
+            hl.select(here > number, here - number, here),
+            hl.max(here, number),
+            self._over(here, number),
+        ]
         self._add("arithmetic", self._source.choice(values), self.newest.type)
 
     def curve(self) -> None:
@@ -175,7 +180,7 @@ class _Program:
 
     def gather(self) -> None:
         """From a place near by that the data name."""
-        step = whole(self.newest.func[x, y, c]) % 5 - 2
+        step = whole(self.newest.func[x, y, c]) % 4 - 2
         across = self._source.random() < 0.5
         place = self.newest.func[x + step, y, c] if across else self.newest.func[x, y + step, c]
         self._add("gather", place, self.newest.type)
@@ -226,7 +231,7 @@ class _Program:
         counts[bin_of(bright[area.x, area.y, 0])] += 1
         sums[x] = counts[x]
         sums[bins.x] += sums[bins.x - 1]
-        equal = sums[bin_of(bright[x, y, c])] / max(1, width * height // BINS)
+        equal = self._over(sums[bin_of(bright[x, y, c])], max(1, width * height // BINS))
         self._add("equalized", equal, self._source.choice(self._types))
 
     def recursion(self) -> None:
@@ -334,16 +339,21 @@ class _Program:
     def _box(self, stage: Stage, kind: hl.Type) -> Stage:
         """The mean around each pixel, of values that can be added up."""
         taken = [hl.cast(kind, stage.func[x + i, y + j, c]) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-        return self._add("box", sum_of(taken) / 9, kind, stage.scale)
+        return self._add("box", self._over(sum_of(taken), 9), kind, stage.scale)
 
     def _weighted(self, places: list[tuple[int, int]], weights: list[int]) -> hl.Expr:
         """The mean of the newest stage's values at some places."""
         func, wide = self.newest.func, self._wide()
         taken = [hl.cast(wide, bounded(func[x + i, y + j, c])) for i, j in places]
-        return sum_of([value * weight for value, weight in zip(taken, weights, strict=True)]) / sum(weights)
+        total = sum_of([value * weight for value, weight in zip(taken, weights, strict=True)])
+        return self._over(total, sum(weights))
 
     def _here(self) -> hl.Expr:
         return bounded(self.newest.func[x, y, c])
+
+    def _over(self, value: hl.Expr, number: int) -> hl.Expr:
+        """A value's quotient; for a DSP by a power of two, since others take vectors of 64 bits, which it has not."""
+        return value / (number if self._has_floats() else 1 << (number - 1).bit_length())
 
     def _has_floats(self) -> bool:
         return hl.Float(32) in self._types
@@ -360,7 +370,7 @@ class _Program:
 
     def _table(self, kind: hl.Type) -> hl.Func:
         table = self._func("table")
-        table[x] = hl.cast(kind, x * self._source.randint(1, 7) % 13)
+        table[x] = hl.cast(kind, x * self._source.randint(1, 7) % 16)
         return table
 
     def _reduce(self, name: str, update: Callable[[hl.Func], hl.Expr]) -> None:

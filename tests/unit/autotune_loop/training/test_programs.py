@@ -11,6 +11,7 @@ import pytest
 
 from halide_autotune.autotune_loop.training.programs import PROGRAM_FILE, is_judged_by, program_sets, seeds_of
 from halide_autotune.autotune_loop.training.training_options import ProgramOptions
+from halide_autotune.targets.halide_install import find_halide_install
 
 SIZE_PX = (64, 48)
 
@@ -40,3 +41,15 @@ def test_every_program_compiles_and_only_those_for_a_dsp_are_without_floats(
     assert len({*texts}) == len(texts), "each seed is another program"
     has_floats = [re.search(r"\bfloat32\(|\bexp_f32|\d\.\d+f\b", text) is not None for text in texts]
     assert not any(has_floats) if integers_only else any(has_floats)
+
+
+@pytest.mark.toolchain
+def test_programs_for_a_dsp_compile_in_vectors(tmp_path: Path) -> None:
+    """HVX has no vectors of 64 bits, which a division by a number takes that is no power of two."""
+    plug_in = find_halide_install().plugin_path("Mullapudi2016")
+    scheduled = ["-p", str(plug_in), "autoscheduler=Mullapudi2016", "autoscheduler.parallelism=4"]
+    for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, integers_only=True):
+        command = [sys.executable, str(PROGRAM_FILE), "-g", "random_program", "-f", "program", "-e", "o", *scheduled]
+        options = ["-o", str(tmp_path), "target=hexagon-32-noos-hvx-hvx_128-hvx_v66-no_runtime", *parameters]
+        ended = subprocess.run([*command, *options], check=False, capture_output=True, text=True)
+        assert ended.returncode == 0, f"{parameters[0]}: {ended.stderr[-2000:]}"
