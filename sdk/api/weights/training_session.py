@@ -258,4 +258,5 @@ class TrainingSession:
 
 
 def _schedules(programs: list[RecordedProgram]) -> str:
-    return f"{sum(program.timed for program in programs):,} schedules of {len(programs)} programs"
+    timed, count = sum(program.timed for program in programs), len(programs)
+    return f"{timed:,} schedule{'s' * (timed != 1)} of {count} program{'s' * (count != 1)}"
