@@ -110,8 +110,9 @@ class _Preparation:
         probe = Search(folder, self.index, greedy_point(0, self.store.updated_weights))
         self._probe = self.executor.submit(probe) if self._task.searches else None
         self._reference = self._submit(_REFERENCE)
-        # The schedules after the plain loops, if those are the reference.
-        has_rival = self.context.profile.has_doubtful_vectors and self._task.space is None
+        # The schedules after the plain loops, if those are the reference and any schedule is to win.
+        can_win = self._task.space is None and not self.context.only_records
+        has_rival = self.context.profile.has_doubtful_vectors and can_win
         self._rival = self._submit(_RIVAL, skip=1) if has_rival else None
         self._others = submit_board_references(self.executor, self.store, self.context, self.index)
         self._incumbent = submit_incumbent(self.executor, self.store, self.context, self.index)

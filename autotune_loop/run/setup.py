@@ -180,5 +180,5 @@ def run_context(run: PreparedRun, workspace: Workspace, work_folder: Path) -> tu
     memory_bytes = _MEMORY_LIMIT_BYTES if run.farm is not None else min(_MEMORY_LIMIT_BYTES, share_bytes)
     limits = BuildLimits.of_run(run.options.limits, len(run.spec.tasks), memory_bytes)
     here = replace(workspace, cores=cores, work_folder=work_folder, ndk_root=_usable_ndk(run, workspace))
-    context = RunContext(run.spec, run.devices, run.inputs, limits, here)
+    context = RunContext(run.spec, run.devices, run.inputs, limits, here, run.only_records)
     return context, build_slots

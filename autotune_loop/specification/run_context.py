@@ -25,6 +25,7 @@ class RunContext:
         inputs: the kernels' inputs, with files as the runner reads them.
         limits: of one candidate.
         workspace: this machine; its work folder is the run's.
+        only_records: see `PreparedRun`.
     """
 
     spec: RunSpec
@@ -32,6 +33,7 @@ class RunContext:
     inputs: KernelInputs
     limits: BuildLimits
     workspace: Workspace
+    only_records: bool = False
 
     @property
     def tasks(self) -> tuple[TuningTask, ...]:

@@ -10,8 +10,10 @@ import pytest
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.run.result import Outcome
 from halide_autotune.sdk import GeneratorSpec, bench
+from halide_autotune.sdk.api.weights.train_weights import train_weights
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.loader import load_profile
 from tests.end_to_end.conftest import Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
@@ -126,6 +128,24 @@ def test_a_rival_with_right_outputs_competes_where_all_vectors_are_wrong(tune: T
     timed = dict(rows(run, "SELECT symbol, output_checked FROM measurements"))
     assert timed == {"average_reference_a0": 0, "average_rival_a0": 1}
     assert {path.name for path in (run / "samples/rival/0").iterdir()} == {"average.schedule.h"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tensorflow_ready", "forked_tensorflow")
+def test_random_programs_are_timed_without_a_rival(settings: Settings, tmp_path: Path) -> None:
+    """It is built because it may win, and nothing wins where schedules are only recorded."""
+    needs("hexagon-v66")
+    stop, folder = StopSignal(), tmp_path / "training"
+
+    def tell(text: str) -> None:
+        if text.startswith("Iteration 1"):
+            stop.set()
+
+    options = {"target": "hexagon-v66", "size": "128x96", "programs": 1, "batch_size": 8}
+    train_weights(options=options, folder=folder, budget_s=3600.0, tell=tell, stop=stop, settings=settings)
+    timed = {symbol for (symbol,) in rows(folder / "iteration_001", "SELECT symbol FROM measurements")}
+    assert "random_program_reference_a0" in timed and len(timed) > 2, "the reference, and schedules of the program"
+    assert not any("rival" in symbol for symbol in timed)
 
 
 @pytest.mark.slow
