@@ -141,7 +141,7 @@ def test_random_programs_are_timed_without_a_rival(settings: Settings, tmp_path:
         if text.startswith("Iteration 1"):
             stop.set()
 
-    options = {"target": "hexagon-v66", "size": "128x96", "programs": 1, "batch_size": 8}
+    options = {"target": "hexagon-v66", "size": "128x96", "programs": 1, "batch_size": 8, "seed": 232}
     train_weights(options=options, folder=folder, budget_s=3600.0, tell=tell, stop=stop, settings=settings)
     timed = {symbol for (symbol,) in rows(folder / "iteration_001", "SELECT symbol FROM measurements")}
     assert "random_program_reference_a0" in timed and len(timed) > 2, "the reference, and schedules of the program"
