@@ -131,6 +131,7 @@ def test_a_rival_with_right_outputs_competes_where_all_vectors_are_wrong(tune: T
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # as above
 @pytest.mark.usefixtures("tensorflow_ready", "forked_tensorflow")
 def test_random_programs_are_timed_without_a_rival(settings: Settings, tmp_path: Path) -> None:
     """It is built because it may win, and nothing wins where schedules are only recorded."""
