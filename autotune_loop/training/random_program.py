@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import halide as hl
-from program_values import BINS, bin_of, bounded, interpolated, largest, sum_of, whole
+from program_values import BINS, bin_of, bounded, c, interpolated, largest, sum_of, whole
 
-x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+x, y = hl.Var("x"), hl.Var("y")
 _INTEGERS = [hl.UInt(8), hl.UInt(16), hl.Int(32)]
 _SMALLEST_SCALE = 3
 # With how often the picture is halved: many channels are a neural network's.
@@ -311,7 +311,6 @@ class _Program:
         source, kind = self.newest, self.newest.type
         places = [(i, j) for j in (0, 1) for i in (0, 1)]
         planes = [self._add("plane", source.func[2 * x + i, 2 * y + j, c], kind, source.scale + 1) for i, j in places]
-
         here = []
         for plane, (i, j) in zip(planes, places, strict=True):
             near, far = (bounded(plane.func[x / 2 + k * i, y / 2 + k * j, c]) for k in (0, 1))

@@ -259,4 +259,4 @@ class TrainingSession:
 
 def _schedules(programs: list[RecordedProgram]) -> str:
     timed, count = sum(program.timed for program in programs), len(programs)
-    return f"{timed:,} schedule{'s' * (timed != 1)} of {count} program{'s' * (count != 1)}"
+    return f"{timed:,} schedule{'' if timed == 1 else 's'} of {count} program{'' if count == 1 else 's'}"

@@ -34,9 +34,7 @@ def test_every_program_compiles_and_only_those_for_a_dsp_are_without_floats(
 ) -> None:
     texts = []
     for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, integers_only=integers_only):
-        command = [sys.executable, str(PROGRAM_FILE), "-g", "random_program", "-f", "program", "-e", "stmt"]
-        options = ["-o", str(tmp_path), "target=x86-64-linux-no_runtime", *parameters]
-        subprocess.run([*command, *options], check=True, capture_output=True)
+        generate(tmp_path, "-e", "stmt", "target=x86-64-linux-no_runtime", *parameters)
         texts.append((tmp_path / "program.stmt").read_text())
     assert len({*texts}) == len(texts), "each seed is another program"
     has_floats = [re.search(r"\bfloat32\(|\bexp_f32|\d\.\d+f\b", text) is not None for text in texts]
@@ -48,8 +46,13 @@ def test_programs_for_a_dsp_compile_in_vectors(tmp_path: Path) -> None:
     """HVX has no vectors of 64 bits, which a division by a number takes that is no power of two."""
     plug_in = find_halide_install().plugin_path("Mullapudi2016")
     scheduled = ["-p", str(plug_in), "autoscheduler=Mullapudi2016", "autoscheduler.parallelism=4"]
+    target = "target=hexagon-32-noos-hvx-hvx_128-hvx_v66-no_runtime"
     for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, integers_only=True):
-        command = [sys.executable, str(PROGRAM_FILE), "-g", "random_program", "-f", "program", "-e", "o", *scheduled]
-        options = ["-o", str(tmp_path), "target=hexagon-32-noos-hvx-hvx_128-hvx_v66-no_runtime", *parameters]
-        ended = subprocess.run([*command, *options], check=False, capture_output=True, text=True)
-        assert ended.returncode == 0, f"{parameters[0]}: {ended.stderr[-2000:]}"
+        generate(tmp_path, "-e", "o", *scheduled, target, *parameters)
+
+
+def generate(folder: Path, *arguments: str) -> None:
+    """Has the generator write a program."""
+    command = [sys.executable, str(PROGRAM_FILE), "-g", "random_program", "-f", "program", "-o", str(folder)]
+    ended = subprocess.run([*command, *arguments], check=False, capture_output=True, text=True)
+    assert ended.returncode == 0, f"{' '.join(arguments)}: {ended.stderr[-2000:]}"
