@@ -66,7 +66,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             arguments[name] = values if get_origin(kind) is Mapping else with_values(kind(), complete_objective(values))
         command(**arguments)
 
-    call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # `inspect` reads it
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return call
 

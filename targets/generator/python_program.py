@@ -197,7 +197,7 @@ def _answer(answers: socket.socket, within_s: float) -> dict[str, Any]:
     """Return the server's next message about a run; an empty one if the server has died, or hangs."""
     answers.settimeout(within_s)
     try:
-        return json.loads(answers.recv(LONGEST_MESSAGE_BYTES) or b"{}")  # type: ignore[no-any-return]
+        return json.loads(answers.recv(LONGEST_MESSAGE_BYTES) or b"{}")  # type: ignore[no-any-return]  # the server sends objects
     except OSError:
         return {}
 

@@ -32,7 +32,7 @@ class CToolchain(ABC):
         """Whether the first use is over, where it takes long."""
         return True
 
-    def prepare(self, stop: StopSignal | None = None) -> None:  # noqa: B027
+    def prepare(self, stop: StopSignal | None = None) -> None:  # noqa: B027 – few have anything to do
         """Do now what makes the first use slow. Returns early, without an error, once `stop` is set."""
 
     @abstractmethod

@@ -94,7 +94,7 @@ def _trainer(members: int, depths: int, *, uses_ranks: bool) -> Any:
     """The training of so many members as one graph for so many depths: of weights and `GraphInputs`."""
     import tensorflow as tf
 
-    @tf.function(input_signature=_signature(members, depths))  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=_signature(members, depths))  # type: ignore[untyped-decorator]  # TensorFlow has no types
     def train(weights: Any, given: GraphInputs) -> Any:
         usual = tf.reduce_mean(graph_scores(weights, given), axis=1, keepdims=True)
         momenta, squares = [[tf.zeros_like(each) for each in weights] for _ in range(2)]

@@ -42,7 +42,7 @@ def prepared_peers(model: str, threads: int) -> tuple[dict[str, Call], dict[str,
     plain = keras.Model(loaded.inputs, loaded.outputs, name="model")
     signature = [tf.TensorSpec(each.shape, tf.float32) for each in inputs]
 
-    @tf.function  # type: ignore[untyped-decorator]
+    @tf.function  # type: ignore[untyped-decorator]  # TensorFlow has no types
     def computed(*sources: Any) -> Any:
         return plain(list(sources), training=False)
 
