@@ -38,6 +38,7 @@ from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.toolchain.zig import ZigToolchain
+from tests.any_speed import any_speed_is_usual
 from tests.recorded_session import Recording, RecordingLink, ReplayLink, spoiled_bytes
 from tests.unit.devices.timing.test_measure import ScriptedTransport, check_sane
 from tests.unit.targets.runner_kernels import compile_kernel
@@ -69,7 +70,8 @@ def executable(halide: HalideInstall, cache: ContentCache, tmp_path_factory: pyt
 @pytest.fixture(scope="module")
 def recording(executable: Executable, cache: ContentCache, tmp_path_factory: pytest.TempPathFactory) -> Recording:
     link = RecordingLink(tmp_path_factory.mktemp("board"))
-    told = list(use(link, partial(agent_for, cache=cache), executable, tmp_path_factory.mktemp("run")))
+    with any_speed_is_usual():
+        told = list(use(link, partial(agent_for, cache=cache), executable, tmp_path_factory.mktemp("run")))
     assert not [each for each in told if isinstance(each, SdkError)]
     assert sum(isinstance(each, Timing) and isinstance(each.result, Measurement) for each in told) == 1
     return link.recording

@@ -35,6 +35,7 @@ from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.process.content_cache import ContentCache
+from tests.any_speed import any_speed_is_usual
 from tests.contract.farm_user import context_for
 from tests.contract.local_device import local_device, local_transport
 
@@ -85,7 +86,7 @@ def test_a_worker_times_at_every_size(
         0,
         lambda served: local_transport(tmp_path / "device", cache),
     )
-    with contextlib.closing(worker):
+    with contextlib.closing(worker), any_speed_is_usual():
         content, _ = encode_run("run", context)
         worker.receive_run(decode(content, RemoteRun))
         run = ReferenceRun(executable, "kernel", "reference.raw", 60.0)

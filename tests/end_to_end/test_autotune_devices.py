@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import random
 import shutil
 import signal
@@ -20,11 +19,10 @@ import pytest
 from halide_autotune.autotune_loop.events import DeviceChanged, Event, Notice, SampleMeasured
 from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
 from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
-from halide_autotune.autotune_loop.store import board_factor
-from halide_autotune.devices.health import canary as canary_watch
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import DeviceError
 from halide_autotune.targets.process.content_cache import ContentCache
+from tests.any_speed import any_speed_is_usual
 from tests.end_to_end.conftest import SMALL, TINY_BATCH, Tune
 from tests.end_to_end.run_files import check_header, check_run_folder, rows
 from tests.fault_proxy import Direction
@@ -57,13 +55,10 @@ class Lab(LoopbackLab):
 
 
 @pytest.fixture
-def lab(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+def lab(tmp_path: Path, settings: Settings) -> Iterator[Lab]:
     """Two boards with OpenSSH and an emulated phone."""
-    # All are this machine, whose speed goes up and down with what else runs on it: no board is left out for that.
-    monkeypatch.setattr(canary_watch, "LARGEST_DRIFT", math.inf)
-    monkeypatch.setattr(canary_watch, "LARGEST_CHANGE", math.inf)
-    monkeypatch.setattr(board_factor, "LARGEST_SCATTER", math.inf)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(any_speed_is_usual())
         boards: list[RemoteBoard] = [stack.enter_context(ssh_board(tmp_path / name, name)) for name in ("one", "two")]
         boards.append(stack.enter_context(adb_board(tmp_path / "phone", "phone")))
         yield Lab(tmp_path, settings, boards)
