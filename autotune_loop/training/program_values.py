@@ -34,8 +34,9 @@ def _clamped_if(kind: hl.Type, value: hl.Expr | hl.FuncRef) -> hl.Expr:
     return hl.clamp(value, -LARGEST, LARGEST) if value.type() == kind else value
 
 
-def interpolated(func: hl.Func, places: list[tuple[hl.Expr, int]], kind: hl.Type) -> hl.Expr:
+def interpolated(func: hl.Func, places: list[tuple[hl.Expr, int]]) -> hl.Expr:
     """What a coarse Func of cells, and of c, has between its nodes, at places that are given with a cell's width."""
+    kind = hl.Float(32)
 
     def between(nodes: tuple[hl.Expr, ...], rest: list[tuple[hl.Expr, int]]) -> hl.Expr:
         if not rest:

@@ -20,14 +20,14 @@ def seeds_of(options: ProgramOptions, iteration: int) -> range:
     return range(first, first + options.programs)
 
 
-def program_sets(seeds: Sequence[int], size_px: tuple[int, int], *, integers_only: bool) -> tuple[tuple[str, ...], ...]:
+def program_sets(seeds: Sequence[int], size_px: tuple[int, int], *, for_dsp: bool) -> tuple[tuple[str, ...], ...]:
     """The generator parameters of each program.
 
     Args:
-        integers_only: without floating point, for a DSP whose vectors have none.
+        for_dsp: without floating point, for a DSP whose vectors have none.
     """
     width, height = size_px
-    kind = ("integers_only=true", "output.type=int32") if integers_only else ("output.type=float32",)
+    kind = ("for_dsp=true", "output.type=uint8") if for_dsp else ("output.type=float32",)
     return tuple(
         (f"seed={seed}", f"stages={_FEWEST_STAGES + seed % _STAGE_COUNTS}", f"width={width}", f"height={height}", *kind)
         for seed in seeds

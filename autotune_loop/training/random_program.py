@@ -18,15 +18,17 @@ import halide as hl
 from program_values import BINS, bin_of, bounded, c, interpolated, largest, sum_of, whole
 
 x, y = hl.Var("x"), hl.Var("y")
-_INTEGERS = [hl.UInt(8), hl.UInt(16), hl.Int(32)]
+_TYPES = [hl.UInt(8), hl.UInt(16), hl.Int(32), hl.Float(32)]
+# As in pipelines that people write for HVX, which adds up in 16 bits; LLVM takes ten times as long for vectors of 32.
+_DSP_TYPES = [hl.UInt(8), hl.UInt(16), hl.Int(16)]
 _SMALLEST_SCALE = 3
 # With how often the picture is halved: many channels are a neural network's.
 _CHANNELS = [(1, 0), (1, 0), (3, 0), (3, 0), (3, 0), (4, 0), (16, 2)]
 _MATRIX_ROWS = 32
 # Of a grid: pixels on a side of a cell, and values that it holds.
 _CELL, _RANGE = 8, 32
-# What can be squared and added up in 32 bits.
-_LARGEST_SLOPE = 1 << 10
+# What can be squared and added up in so many bits.
+_LARGEST_SLOPES = {32: 1 << 10, 16: 1 << 5}
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ class RandomProgram(hl.Generator):
     stages = hl.GeneratorParam(8)
     width = hl.GeneratorParam(1024)
     height = hl.GeneratorParam(768)
-    # For a DSP, whose vectors have neither floating point nor 64 bits; its output.type is then int32.
-    integers_only = hl.GeneratorParam(False)
+    # For a DSP, whose vectors have neither floating point nor 64 bits; its output.type is then uint8.
+    for_dsp = hl.GeneratorParam(False)
 
     input = hl.InputBuffer(hl.UInt(8), 3)
     output = hl.OutputBuffer(None, 3)
@@ -56,9 +58,9 @@ class RandomProgram(hl.Generator):
         size = (max(1, int(g.width) >> halvings), max(1, int(g.height) >> halvings), channels)
         first = hl.Func("source")
         first[x, y, c] = hl.BoundaryConditions.repeat_edge(g.input)[x, y, c]
-        types = _INTEGERS if g.integers_only else [*_INTEGERS, hl.Float(32)]
+        types = _DSP_TYPES if g.for_dsp else _TYPES
         program = _Program(source, size, types, Stage(first, 0, hl.UInt(8)))
-        if source.random() < 0.5 and not g.integers_only:
+        if source.random() < 0.5 and not g.for_dsp:
             program.become_float()
         while program.count < int(g.stages):
             program.grow()
@@ -92,7 +94,11 @@ class _Program:
         kinds += [self.stencil, self.stencil, self.stencil, self.window, self.convolution, self.gather, self.border]
         kinds += [self.histogram, self.product, self.chain, self.separable, self.sharpen, self.variance, self.corner]
         kinds += [self.mosaic, self.grid]
-        if self._has_floats():
+        if self._is_for_dsp():
+            # HVX reads these value by value, and LLVM takes a minute for that in vectors of 128.
+            left_out = (self.gather, self.product, self.mosaic, self.grid)
+            kinds = [kind for kind in kinds if kind not in left_out]
+        else:
             kinds += [self.curve, self.recursion]
         if self._older():
             kinds += [self.join] * 4
@@ -259,7 +265,7 @@ class _Program:
     def chain(self) -> None:
         """Several steps on each pixel, which a good schedule inlines."""
         for _ in range(self._source.randint(3, 6)):
-            steps = [self.arithmetic, self.cast, self.curve] if self._has_floats() else [self.arithmetic, self.cast]
+            steps = [self.arithmetic, self.cast] if self._is_for_dsp() else [self.arithmetic, self.cast, self.curve]
             self._source.choice(steps)()
 
     def separable(self) -> None:
@@ -283,20 +289,21 @@ class _Program:
     def variance(self) -> None:
         """Of each pixel's surroundings: means of values and of squares, each from the same picture."""
         source, wide = self.newest, self._wide()
-        slope = hl.clamp(hl.cast(wide, self._here()), -_LARGEST_SLOPE, _LARGEST_SLOPE)
+        largest_slope = _LARGEST_SLOPES[wide.bits()]
+        slope = hl.clamp(hl.cast(wide, self._here()), -largest_slope, largest_slope)
         square = self._add("square", slope * slope, wide)
         means = [self._box(of, wide) for of in (source, square)]
         mean, of_squares = (each.func[x, y, c] for each in means)
-        mean = hl.clamp(mean, -_LARGEST_SLOPE, _LARGEST_SLOPE)
+        mean = hl.clamp(mean, -largest_slope, largest_slope)
         self._add("variance", hl.max(of_squares - mean * mean, 0), wide)
 
     def corner(self) -> None:
         """The response of a corner detector (Harris and Stephens 1988): slopes, their products, sums, one number."""
         source, wide = self.newest, self._wide()
-        slopes = []
+        largest_slope, slopes = _LARGEST_SLOPES[wide.bits()], []
         for name, places in (("slope_x", [(-1, 0), (1, 0)]), ("slope_y", [(0, -1), (0, 1)])):
             low, high = (hl.cast(wide, bounded(source.func[x + i, y + j, c])) for i, j in places)
-            slopes.append(self._add(name, hl.clamp(high - low, -_LARGEST_SLOPE, _LARGEST_SLOPE), wide))
+            slopes.append(self._add(name, hl.clamp(high - low, -largest_slope, largest_slope), wide))
         pairs = [(slopes[0], slopes[0]), (slopes[1], slopes[1]), (slopes[0], slopes[1])]
         products = [self._add("slopes", one.func[x, y, c] * other.func[x, y, c], wide) for one, other in pairs]
         across, along, both = (self._box(each, wide).func[x, y, c] for each in products)
@@ -331,9 +338,8 @@ class _Program:
             low, high = (grid[x + k * steps[0], y + k * steps[1], z + k * steps[2], c] for k in (-1, 1))
             blurred[x, y, z, c] = low + 2 * grid[x, y, z, c] + high
             grid = blurred
-        kind = hl.Float(32) if self._has_floats() else hl.Int(32)
-        read = interpolated(grid, [(x, _CELL), (y, _CELL), (bin_of(source.func[x, y, c]), _RANGE)], kind)
-        self._add("sliced", read / hl.cast(kind, 64 * _CELL * _CELL), kind, source.scale)
+        read = interpolated(grid, [(x, _CELL), (y, _CELL), (bin_of(source.func[x, y, c]), _RANGE)])
+        self._add("sliced", read / hl.f32(64 * _CELL * _CELL), hl.Float(32), source.scale)
 
     def _box(self, stage: Stage, kind: hl.Type) -> Stage:
         """The mean around each pixel, of values that can be added up."""
@@ -352,12 +358,15 @@ class _Program:
 
     def _over(self, value: hl.Expr, number: int) -> hl.Expr:
         """A value's quotient; for a DSP by a power of two, since others take vectors of 64 bits, which it has not."""
-        return value / (number if self._has_floats() else 1 << (number - 1).bit_length())
+        return value / (1 << (number - 1).bit_length() if self._is_for_dsp() else number)
 
-    def _has_floats(self) -> bool:
-        return hl.Float(32) in self._types
+    def _is_for_dsp(self) -> bool:
+        return hl.Float(32) not in self._types
 
     def _wide(self) -> hl.Type:
+        """What the newest stage's values are added up in."""
+        if self._is_for_dsp():
+            return hl.Int(16)
         return hl.Float(32) if self.newest.type == hl.Float(32) else hl.Int(32)
 
     def _extents(self) -> tuple[int, int]:

@@ -24,21 +24,19 @@ def test_no_two_iterations_have_a_program_in_common_and_a_fifth_judges() -> None
     other = [seed for iteration in range(10) for seed in seeds_of(ProgramOptions(programs=7, seed=1), iteration)]
     assert not {*drawn} & {*other}
     assert seeds_of(options, 3) == seeds_of(options, 3)
-    named = [parameters[0] for parameters in program_sets(seeds_of(options, 3), SIZE_PX, integers_only=False)]
+    named = [parameters[0] for parameters in program_sets(seeds_of(options, 3), SIZE_PX, for_dsp=False)]
     assert named == [f"seed={seed}" for seed in seeds_of(options, 3)]
 
 
-@pytest.mark.parametrize("integers_only", [False, True])
-def test_every_program_compiles_and_only_those_for_a_dsp_are_without_floats(
-    integers_only: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("for_dsp", [False, True])
+def test_every_program_compiles_and_only_those_for_a_dsp_are_without_floats(for_dsp: bool, tmp_path: Path) -> None:
     texts = []
-    for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, integers_only=integers_only):
+    for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, for_dsp=for_dsp):
         generate(tmp_path, "-e", "stmt", "target=x86-64-linux-no_runtime", *parameters)
         texts.append((tmp_path / "program.stmt").read_text())
     assert len({*texts}) == len(texts), "each seed is another program"
     has_floats = [re.search(r"\bfloat32\(|\bexp_f32|\d\.\d+f\b", text) is not None for text in texts]
-    assert not any(has_floats) if integers_only else any(has_floats)
+    assert not any(has_floats) if for_dsp else any(has_floats)
 
 
 @pytest.mark.toolchain
@@ -47,7 +45,7 @@ def test_programs_for_a_dsp_compile_in_vectors(tmp_path: Path) -> None:
     plug_in = find_halide_install().plugin_path("Mullapudi2016")
     scheduled = ["-p", str(plug_in), "autoscheduler=Mullapudi2016", "autoscheduler.parallelism=4"]
     target = "target=hexagon-32-noos-hvx-hvx_128-hvx_v66-no_runtime"
-    for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, integers_only=True):
+    for parameters in program_sets(seeds_of(ProgramOptions(), 0), SIZE_PX, for_dsp=True):
         generate(tmp_path, "-e", "o", *scheduled, target, *parameters)
 
 
