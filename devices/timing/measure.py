@@ -46,6 +46,8 @@ _NOT_ITS_OWN = (
     ": it used memory that is not its own. Either the generator promises too much (unsafe_promise_clamped, a promise "
     "about a buffer), or the schedule puts more on the stack than fits"
 )
+# What QEMU prints before it ends itself; the kernel is not at fault.
+_EMULATOR_FAULT = re.compile(r"^qemu-\w+: .*Assertion .* failed\.?$", re.ASCII | re.MULTILINE)
 # A simulated call takes as long as the one before, once the caches are as the calls leave them.
 _SIMULATED_TIME_ARGUMENTS = (
     "--warm-up-s 0 --precision 0 --min-repetition-s 0 --min-repetitions 1 --max-repetitions 1 --max-time-s 1000000"
@@ -358,6 +360,9 @@ def _judge(outcome: RunOutcome, events: Sequence[dict[str, Any]]) -> tuple[Measu
         differences = "".join(_difference(event) for event in events if event.get("accepted") is False)
         return reason, f"The runner reports: {_text(error.get('message'))}{differences}"
     if outcome.exit_code < 0:
+        if fault := _EMULATOR_FAULT.search(outcome.output):
+            told = f"The emulator failed, not the kernel, which a device may run: {_text(fault[0])}"
+            return MeasureFailureReason.CRASHED, told
         cause = _NOT_ITS_OWN if -outcome.exit_code in (signal.SIGSEGV, signal.SIGBUS) else ""
         return MeasureFailureReason.CRASHED, f"The kernel was ended by {signal_name(-outcome.exit_code)}{cause}."
     lines = outcome.output.strip().splitlines()

@@ -285,6 +285,13 @@ def test_a_signal_has_its_name_and_cause() -> None:
     assert other.message == "The kernel was ended by SIGILL."
 
 
+def test_an_emulator_that_fails_is_not_the_kernels_fault() -> None:
+    said = "qemu-riscv64: ../../target/riscv/translate.c:213: decode_save_opc: Assertion `ctx->insn_start != NULL' failed."
+    found = measure(f"{said}\n", -11)
+    assert isinstance(found, MeasureFailure) and found.reason is MeasureFailureReason.CRASHED
+    assert found.message == f"The emulator failed, not the kernel, which a device may run: {said}"
+
+
 @pytest.mark.parametrize(
     "output",
     [
