@@ -24,7 +24,7 @@ def program_sets(seeds: Sequence[int], size_px: tuple[int, int], *, for_dsp: boo
     """The generator parameters of each program.
 
     Args:
-        for_dsp: without floating point, for a DSP whose vectors have none.
+        for_dsp: of 8 and 16 bits and without floating point, as pipelines for a DSP are.
     """
     width, height = size_px
     kind = ("for_dsp=true", "output.type=uint8") if for_dsp else ("output.type=float32",)

@@ -286,7 +286,7 @@ def test_a_signal_has_its_name_and_cause() -> None:
 
 
 def test_an_emulator_that_fails_is_not_the_kernels_fault() -> None:
-    said = "qemu-riscv64: ../../target/riscv/translate.c:213: decode_save_opc: Assertion `ctx->insn_start != NULL' failed."
+    said = "qemu-riscv64: ../target/riscv/translate.c:213: decode_save_opc: Assertion `ctx->insn_start != NULL' failed."
     found = measure(f"{said}\n", -11)
     assert isinstance(found, MeasureFailure) and found.reason is MeasureFailureReason.CRASHED
     assert found.message == f"The emulator failed, not the kernel, which a device may run: {said}"
