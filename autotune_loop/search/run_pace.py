@@ -43,7 +43,7 @@ class RunPace:
         return timed_each_s / max(1, sum(device.at_once for device in self.context.devices))
 
     def limit_s(self) -> float:
-        """How long building one may take: a few times as long as others usually took, before the first as a search."""
+        """How long building one may take: a few times as long as others usually took; before the first, as a search."""
         built_s = sorted(self._built_s())
         if not built_s:
             return max(_LEAST_FIRST_LIMIT_S, self.context.limits.search_s)
