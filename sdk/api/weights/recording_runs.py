@@ -69,8 +69,8 @@ class RecordingRuns:
         else:
             record = self.training.record
             profile = load_profile(record.profile, self.settings.profile_folder)
-            size_px, for_dsp = (record.width_px, record.height_px), "hvx" in profile.halide_target
-            sets = program_sets(seeds, size_px, for_dsp=for_dsp)
+            size_px = (record.width_px, record.height_px)
+            sets = program_sets(seeds, size_px, for_dsp="hvx" in profile.halide_target)
             options = options_of_runs(record.options).with_values(
                 {
                     "budget_s": budget_s,

@@ -55,7 +55,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 profile=SimpleNamespace(machine=SimpleNamespace(gpu=gpu), halide_target=halide_target),
                 tasks=[SimpleNamespace(function_name=NAME, parameters={}, space=space)] * 2,
                 workspace=SimpleNamespace(work_folder=store.work),
-                limits=SimpleNamespace(search_s=20.0, budget_s=budget_s),
+                limits=SimpleNamespace(search_s=30.0, budget_s=budget_s),
                 parallelism=4,
                 sample_file_name=NAME,
                 devices=(SimpleNamespace(kind="ssh", at_once=at_once),),
