@@ -72,8 +72,8 @@ def _open_waiting(task: OpenDevice, state: WorkerState) -> str:
 
 def stand_in() -> None:
     """From now on the devices of this process wait instead of measuring."""
-    Measure.run = _wait_to_measure  # type: ignore[assignment, method-assign]
-    OpenDevice.run = _open_waiting  # type: ignore[assignment, method-assign]
+    Measure.run = _wait_to_measure  # type: ignore[assignment, method-assign]  # a function stands in for a method
+    OpenDevice.run = _open_waiting  # type: ignore[assignment, method-assign]  # a function stands in for a method
 
 
 def device_names(count: int) -> list[str]:

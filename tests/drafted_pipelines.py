@@ -57,7 +57,7 @@ def starting_drafts(name: str) -> tuple[Draft, ...]:
 def loop(name: str, extent: int | None, kind: str = "pure", *, is_constant: bool | None = None) -> LoopShape:
     """A loop; a reduction's is of a constant extent unless that is said."""
     constant = kind != "pure" if is_constant is None else is_constant
-    return LoopShape(name, kind, extent, constant)  # type: ignore[arg-type]
+    return LoopShape(name, kind, extent, constant)  # type: ignore[arg-type]  # a kind as text
 
 
 def read(
@@ -68,6 +68,7 @@ def read(
     for follows, width, *slope in dimensions:
         known = follows is not None
         described.append(
+            # Known, so it is no None.
             ReadDimension({follows: (slope or [STEP])[0]} if known else None, width if known else None)  # type: ignore[dict-item]
         )
     return ReadShape(name, is_input, math.prod(one[1] for one in dimensions), tuple(described))
@@ -95,7 +96,7 @@ def func(
         "bounded": (),
         **more,
     }
-    return FuncShape(name, args, extents, stages=(pure, *updates), **about)  # type: ignore[arg-type]
+    return FuncShape(name, args, extents, stages=(pure, *updates), **about)  # type: ignore[arg-type]  # fields by name
 
 
 def pipeline(*funcs: FuncShape) -> PipelineNames:
@@ -111,7 +112,7 @@ def plain_draft(names: PipelineNames, **computed: object) -> Draft:
             StageDraft((), tuple(each.identifier for each in names.loops(name, index)))
             for index in range(len(shape.stages))
         )
-        funcs[name] = FuncDraft(computed.get(name, ROOT), stages)  # type: ignore[arg-type]
+        funcs[name] = FuncDraft(computed.get(name, ROOT), stages)  # type: ignore[arg-type]  # levels by name
     return Draft(funcs)
 
 

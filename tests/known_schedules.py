@@ -33,4 +33,5 @@ INLINED = """{"function_name": "schedule", "provenance": null, "funcs": [], "par
 
 def known(time_ms: float, schedule: str = "", **changed: object) -> KnownSchedule:
     """A schedule with a time; its text says the time where none is given."""
+    # Fields by name.
     return replace(_FIRST, time_ms=time_ms, schedule=schedule or f'{{"time": {time_ms}}}', **changed)  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def make_record(spec: RunSpec | None = None, **facts: object) -> RunRecord:
         "generator_sha256": tuple("cd" * 32 for _ in spec.tasks),
         **facts,
     }
-    return RunRecord(spec, RunFacts(**made_with))  # type: ignore[arg-type]
+    return RunRecord(spec, RunFacts(**made_with))  # type: ignore[arg-type]  # fields by name
 
 
 def make_workspace(folder: Path, cores: CorePlan, environment: Mapping[str, str] | None = None) -> Workspace:

@@ -75,7 +75,7 @@ def _started_server(address: Path, environment: Mapping[str, str]) -> subprocess
 
 
 def _serve(address: str) -> None:
-    import tensorflow  # noqa: F401
+    import tensorflow  # noqa: F401  # what it forks has it then
 
     from halide_autotune.autotune_loop.cost_model.process import model_worker
 

@@ -103,7 +103,7 @@ def test_a_run_asks_all_and_does_without_those_that_do_not_answer(tmp_path: Path
     first.add([mine, both], nest)
     second.add([theirs, both], nest)
     heard: list[Event] = []
-    histories: list[HistorySource] = [first, Silent(), second]  # type: ignore[list-item]
+    histories: list[HistorySource] = [first, Silent(), second]  # type: ignore[list-item]  # one that only fails
     assert best_of(histories, PIPELINE, PLACE, 9, heard.append) == (mine, theirs, both)
     assert best_of(histories, PIPELINE, PLACE, 1, heard.append) == (mine,)
     assert nests_of(histories, TARGET, "4 threads", LIMITS, heard.append) == [[(b"nest", 3.0)]], "both have them"

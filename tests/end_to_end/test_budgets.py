@@ -55,7 +55,7 @@ def test_a_play_off_that_the_budget_ends_leaves_the_winner_unconfirmed(
 
     class Watched(RunEnding):
         def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments)  # type: ignore[arg-type]
+            super().__init__(*arguments)  # type: ignore[arg-type]  # they are passed on
             endings.append(self)
 
     def listen(event: Event) -> None:

@@ -101,7 +101,7 @@ def test_what_something_was_made_of_is_not_undone() -> None:
 def test_another_factor_is_of_one_split_only() -> None:
     stage, *_ = split(PLAIN, "x", 8)
     stage, *_ = split(stage, "y", 8)
-    changed = with_factor(stage, stage.transforms[1], 16)  # type: ignore[arg-type]
+    changed = with_factor(stage, stage.transforms[1], 16)  # type: ignore[arg-type]  # it is a split
     assert [each.factor for each in changed.transforms if isinstance(each, Split)] == [8, 16]
     assert changed.order == stage.order
 

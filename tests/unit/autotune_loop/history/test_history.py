@@ -114,7 +114,7 @@ def test_what_is_known_is_told_by_pipeline_and_place(history: History) -> None:
 )
 def test_pruning_keeps_the_fastest_of_each_place(history: History, asked: dict[str, object], left: list[float]) -> None:
     history.add([known(2.0), known(1.0, at_unix_s=2_000.0), known(3.0, device="pi4")])
-    assert history.prune(**asked) == 3 - len(left)  # type: ignore[arg-type]
+    assert history.prune(**asked) == 3 - len(left)  # type: ignore[arg-type]  # options by name
     assert sorted(one.time_ms for one in history.schedules()) == left
 
 
@@ -186,7 +186,7 @@ def test_a_writer_that_is_killed_leaves_what_was_there(history: History) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        history.add(cut())  # type: ignore[arg-type]
+        history.add(cut())  # type: ignore[arg-type]  # a generator, which ends in the middle
     assert times_ms(history) == [1.0]
 
 

@@ -14,7 +14,7 @@ SHAPE = recorded("corner_detector").shape
 def changed(**values: object) -> PipelineShape:
     """The pipeline, its last Func with other values."""
     *others, last = SHAPE.funcs
-    return replace(SHAPE, funcs=(*others, replace(last, **values)))  # type: ignore[arg-type]
+    return replace(SHAPE, funcs=(*others, replace(last, **values)))  # type: ignore[arg-type]  # fields by name
 
 
 def without_a_read() -> PipelineShape:

@@ -17,6 +17,7 @@ def read(buffer: str, *strides: float, count: int = 1) -> Access:
 def loop(extent: float | None, *inside: Loop | Access, kind: str = "serial") -> Loop:
     accesses = tuple(each for each in inside if isinstance(each, Access))
     loops = tuple(each for each in inside if isinstance(each, Loop))
+    # A kind as text.
     return Loop("f.x", "f", kind, extent, 0, (Computation("f", {}, accesses),), (), loops)  # type: ignore[arg-type]
 
 

@@ -165,6 +165,7 @@ def test_a_lost_object_is_built_again_from_the_header(store: RunStore) -> None:
     made = make_object(store, "again.o")
     result, (task,) = rebuilt(store, kept, BuiltObject(kept.symbol, made, None, 1.0))
     assert not isinstance(result, GeneratorFailure)
+    # It is told apart above.
     assert result.candidate == kept and result.kernel.object_path == made  # type: ignore[attr-defined]
     assert task.header_text == TEXT and task.symbol == kept.symbol and dict(task.values) == {"unroll": "4"}
     assert task.output_folder == store.objects / kept.symbol

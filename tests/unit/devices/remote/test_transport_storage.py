@@ -151,9 +151,9 @@ def test_the_last_one_deletes_what_others_of_its_connection_could_not(tmp_path: 
     def unreachable(*asked: Any, **limits: Any) -> Any:
         raise DeviceTrouble(TroubleKind.LOST, "The device is away.")
 
-    second._session.ask = unreachable  # type: ignore[method-assign]
+    second._session.ask = unreachable  # type: ignore[method-assign]  # the device is away
     second.close()
-    second._session.ask = ask  # type: ignore[method-assign]
+    second._session.ask = ask  # type: ignore[method-assign]  # it is back
     assert len(list(strangers.parent.glob("s-*/little"))) == 2
     first.close()
     assert list(strangers.parent.glob("s-*")) == [strangers]

@@ -29,7 +29,7 @@ DEVICE = Device("board", "local", "host", Clock.WALL, 2, uses_host_cores=False)
 
 
 class ScriptedTransport:
-    """A transport whose programs end as they are told to."""
+    """A transport whose programs end as they are told to; to measure, nothing else is asked of it."""
 
     def __init__(self, outcome: RunOutcome | DeviceError) -> None:
         self.outcome = outcome

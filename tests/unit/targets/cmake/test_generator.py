@@ -176,7 +176,7 @@ def test_what_is_no_generator_is_told_before_anything_is_built(
 
 def test_wrong_folders_and_options_are_told(project: Path, settings: Settings, tmp_path: Path) -> None:
     def refusal(folder: Path, environment: Mapping[str, str] | None = None, **more: object) -> str:
-        build = CppBuild(cmake=folder, **more)  # type: ignore[arg-type]
+        build = CppBuild(cmake=folder, **more)  # type: ignore[arg-type]  # fields by name
         with pytest.raises(SdkError) as refused:
             cmake_generator("scale.generator", (), build, environment or settings.environment, lambda text: None)
         return str(refused.value)

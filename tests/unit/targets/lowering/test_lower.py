@@ -202,7 +202,7 @@ def test_where_the_generator_does_not_end_there_is_no_nest(lower: Lower) -> None
     ],
 )
 def test_every_processor_has_the_same_loops_in_vectors_of_its_own(lower: Lower, target: str, vector_bytes: int) -> None:
-    (here,), (there,) = lower([ROWS]), lower([ROWS], target=target)  # type: ignore[misc]
+    (here,), (there,) = lower([ROWS]), lower([ROWS], target=target)  # type: ignore[misc]  # a failure does not unpack
     assert isinstance(here, LoopNest) and isinstance(there, LoopNest)
     assert there.vector_bytes == vector_bytes
 
@@ -225,6 +225,7 @@ def test_the_loops_of_a_card_are_blocks_and_threads(lower: Lower) -> None:
         ],
         columns=[["compute_at", "output", "xo"]],
     )
+    # A failure does not unpack.
     (nest,) = lower([tiled], target=f"{TARGET}-cuda-cuda_capability_70")  # type: ignore[misc]
     assert isinstance(nest, LoopNest), nest
     kinds: dict[str, float] = {}

@@ -38,4 +38,4 @@ def test_profiles_are_frozen_and_can_be_keys() -> None:
     profile = load_profile("arm64")
     assert {profile: 1}[load_profile("arm64")] == 1
     with pytest.raises(dataclasses.FrozenInstanceError):
-        profile.name = "other"  # type: ignore[misc]
+        profile.name = "other"  # type: ignore[misc]  # that it cannot be set is the test

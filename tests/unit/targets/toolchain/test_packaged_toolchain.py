@@ -77,8 +77,10 @@ def test_a_package_that_fails_is_one_sentence(tmp_path: Path) -> None:
     ("commands", "fault"),
     [
         (None, "must make an sdk.CompilerCommands, and makes NoneType"),
+        # The wrong type is the test.
         (CompilerCommands(c="gcc"), "CompilerCommands.c must be a tuple of texts"),  # type: ignore[arg-type]
         (CompilerCommands(c=()), "must name the C compiler"),
+        # The wrong type is the test.
         (CompilerCommands(c=("gcc",), libraries=("-lm", 3)), "CompilerCommands.libraries must be a tuple"),  # type: ignore[arg-type]
         (CompilerCommands(c=("gcc\0",)), "CompilerCommands.c must be a tuple of texts"),
     ],

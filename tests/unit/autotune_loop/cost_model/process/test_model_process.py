@@ -166,7 +166,7 @@ def test_a_process_for_gpus(
 
 def test_a_failed_request_leaves_the_process_usable(process: ModelProcess) -> None:
     with pytest.raises(ModelProcessError, match="failed unexpectedly: ValueError"):
-        process.train(LearnOptions(epochs="many"), 0)  # type: ignore[arg-type]
+        process.train(LearnOptions(epochs="many"), 0)  # type: ignore[arg-type]  # the wrong type is the test
     assert process.predict([]) == []
 
 

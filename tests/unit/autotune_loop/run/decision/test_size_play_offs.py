@@ -96,6 +96,7 @@ def decided(
     told: list[Event] = []
     executor = ScriptedExecutor(lambda task: pytest.fail(f"{task} was asked for"))
     ending = RunEnding(StopSignal(), Deadline.after(None), lambda: None)
+    # `inputs` has all that is asked of it.
     play_offs = SizePlayOffs(inputs, store, executor, plan, ending, told.append, no_play_off)  # type: ignore[arg-type]
     return play_offs.decide(state, TunedSchedule({}, "blur", "", header, published)), told
 

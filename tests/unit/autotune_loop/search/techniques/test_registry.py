@@ -72,11 +72,13 @@ class Gives:
 
 def test_lists_of_moves_become_what_the_record_takes() -> None:
     known = learnt(3)
+    # As a user's technique may give it.
     given: Any = Proposal(known.tried[0].draft, ["a"], ["b"])  # type: ignore[arg-type]
     (made,) = PlugInTechnique(Gives(given), "lab").propose(known, 1, Random(0))
     assert made == Proposal(known.tried[0].draft, ("a",), ("b",))
 
 
+# The wrong types are the test.
 @pytest.mark.parametrize("thing", [None, "a text", Proposal("a text"), replace(Proposal(None), moves=(3,))])  # type: ignore[arg-type]
 def test_anything_else_than_proposals_is_named(thing: object) -> None:
     with pytest.raises(TypeError, match="propose"):
@@ -85,7 +87,7 @@ def test_anything_else_than_proposals_is_named(thing: object) -> None:
 
 def test_moves_that_are_no_texts_are_named() -> None:
     known = learnt(3)
-    wrong: Any = Proposal(known.tried[0].draft, moves=(3,))  # type: ignore[arg-type]
+    wrong: Any = Proposal(known.tried[0].draft, moves=(3,))  # type: ignore[arg-type]  # the wrong type is the test
     with pytest.raises(TypeError, match="moves of a Proposal must be texts"):
         list(PlugInTechnique(Gives(wrong), "lab").propose(known, 1, Random(0)))
 

@@ -3,7 +3,7 @@
 import halide as hl
 
 try:
-    from shipped import product_schedule  # type: ignore[import-not-found]
+    from shipped import product_schedule  # type: ignore[import-not-found]  # a test ships it
 except ImportError:
     product_schedule = None
 
