@@ -40,8 +40,9 @@ class Origin(Enum):
         return self in (Origin.FULL_BEAM, Origin.GREEDY, Origin.DEFAULT_PARAMETERS)
 
 
-# Of the schedules that techniques make as data; those of packages are plug-ins'.
+# Of the schedules that techniques make as data, as samples are that had to be edited; those of packages are plug-ins'.
 ORIGINS: Mapping[str, Origin] = {
+    TechniqueName.SAMPLING: Origin.RANDOM,
     TechniqueName.SKETCHES: Origin.SKETCH,
     TechniqueName.EVOLUTION: Origin.EVOLUTION,
     TechniqueName.ANNEALING: Origin.ANNEALING,
@@ -139,6 +140,7 @@ class SearchedSchedule:
     Attributes:
         schedule_sha256: hash of the schedule's features; equal ones count as duplicates.
         built: its code, if the search takes too long to be repeated for it.
+        schedule_path: the schedule itself, if that was asked for.
     """
 
     point: SearchPoint
@@ -147,6 +149,7 @@ class SearchedSchedule:
     schedule_sha256: str
     duration_s: float
     built: BuiltObject | None = None
+    schedule_path: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 from halide_autotune.targets.pipeline.shape import STEP, FuncShape, LoopShape, ReadDimension, ReadShape, StageShape
@@ -119,15 +119,40 @@ class DraftReads:
         return any(arg not in loops and extent != 1 for arg, extent in zip(shape.args, shape.extents, strict=True))
 
     def may_have_vectors(self, name: str) -> bool:
-        """Whether the target can compute a Func, with what is inlined into it, in vectors."""
-        return self.names.shape.has_float_vectors or not self._has_floats(name)
+        """Whether the target computes a Func, with what is inlined into it, rightly in vectors."""
+        shape = self.names.shape
+        if not shape.has_wrong_vectors:
+            return True
+        return not (self._is_wrong_in_vectors(name) or (self._has_floats(name) and not shape.has_float_vectors))
+
+    @property
+    def has_wrong_vectors(self) -> bool:
+        """Whether a Func has vectors that it may not have."""
+        return any(
+            LoopKind.VECTORIZED in stage.kinds.values() and not self.may_have_vectors(name)
+            for name, func in self.draft.funcs.items()
+            for stage in func.stages
+        )
 
     def _has_floats(self, name: str, depth: int = 0) -> bool:
         stages = self._shapes[name].stages if name in self._shapes else ()
         if any(stage.has_floats for stage in stages) or depth > 50:
             return True
+        return any(self._has_floats(each, depth + 1) for each in self.inlined_into(name))
+
+    def _is_wrong_in_vectors(self, name: str, depth: int = 0) -> bool:
+        if name not in self._shapes or depth > 50:
+            return any(stage.is_wrong_if_inlined for shape in self._shapes.values() for stage in shape.stages)
+        stages, inlined = self._shapes[name].stages, self.inlined_into(name)
+        if any(stage.is_wrong_in_vectors or (inlined and stage.is_wrong_if_inlined) for stage in stages):
+            return True
+        return any(self._is_wrong_in_vectors(each, depth + 1) for each in inlined)
+
+    def inlined_into(self, name: str) -> list[str]:
+        """The Funcs that its stages read and that are computed there."""
+        stages = self._shapes[name].stages if name in self._shapes else ()
         called = {each for index in range(len(stages)) for each in self.reads.get(Site(name, index), {})}
-        return any(self.is_inlined(each) and self._has_floats(each, depth + 1) for each in called)
+        return sorted(filter(self.is_inlined, called))
 
     def is_inlined(self, name: str) -> bool:
         """Whether a Func has no loops of its own."""

@@ -45,8 +45,9 @@ from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.targets.errors import GeneratorError, SdkError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
-# If this many schedules fail before the first is timed, the run ends.
-_HOPELESS_AFTER = 16
+# If this many schedules fail before the first is timed, the run ends; where vectors are doubtful, that is three
+# batches, because only the third one knows which failed in the first.
+_HOPELESS_AFTER, _HOPELESS_AFTER_VECTORS = 16, 48
 _POLL_S = 0.2
 _ABANDON_POLL_S = 0.05
 # A full beam search is repeated in later rounds, with the new weights, only if it takes less than this.
@@ -325,7 +326,9 @@ class Rounds:
             state.failures = None
             return
         state.failures += batch.failed + failed
-        if state.failures >= _HOPELESS_AFTER and not (self._ending.has_come() or self.dispatcher.is_lost):
+        is_doubtful = self.prepared.spec.profile.has_doubtful_vectors
+        hopeless_after = _HOPELESS_AFTER_VECTORS if is_doubtful else _HOPELESS_AFTER
+        if state.failures >= hopeless_after and not (self._ending.has_come() or self.dispatcher.is_lost):
             raise self._nothing_timed(state)
 
     def _add_timing(self, batch: BuiltBatch) -> Callable[[Measurement, float], None]:

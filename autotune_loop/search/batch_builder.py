@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,6 +120,7 @@ class BatchBuilder:
         count -= len(left)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)
+        work.edits_samples = sampled > 0 and self.proposals.edits_samples(task_index)
         # What the pool's searches take says whether the default's has the time that it needs.
         is_after_pool = full_search and round_index == 0 and sampled > 0
         full = self._submit_default(work, guide, []) if full_search and not is_after_pool else None
@@ -129,7 +130,7 @@ class BatchBuilder:
         if is_after_pool:
             full = self._submit_default(work, guide, pool)
         with timed(work, "choose"):
-            chosen = self._choose(work, pool, sampled, int(full_search))
+            chosen = self._choose(work, pool, sampled, int(full_search), known)
             # What one technique has no schedules for goes to the next; evolution, which always has some, is the last.
             for technique, share in shares.items():
                 wanted = share + (count - len(chosen) - share if technique == TechniqueName.EVOLUTION else 0)
@@ -228,7 +229,9 @@ class BatchBuilder:
         point = replace(point, values=work.values)
         return self.executor.submit(Search(folder, work.task_index, point, symbol))
 
-    def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:
+    def _choose(
+        self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int, known: Collection[str]
+    ) -> list[Candidate]:
         if not pool or self.stop.is_set():
             return []
         network = self.context.network
@@ -237,9 +240,13 @@ class BatchBuilder:
         sampling = self._sampling
         seed = sampling.seed + work.round_index
         indices = choose_batch(features, predicted_ms, count, sampling.random_share, sampling.diversity, seed)
-        candidates = [
-            self._keep(work, pool[i], first + position, predicted_ms[i]) for position, i in enumerate(indices)
-        ]
+        candidates: list[Candidate] = []
+        for i in indices:
+            draft, place = self.proposals.drafts.edited(work.task_index, pool[i]), first + len(candidates)
+            if draft is None:
+                candidates.append(self._keep(work, pool[i], place, predicted_ms[i]))
+            else:
+                candidates += self.proposals.keep_edited(work, draft, pool[i], place, known)
         for searched in pool:
             shutil.rmtree(searched.folder, ignore_errors=True)
         return candidates

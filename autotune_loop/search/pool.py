@@ -35,12 +35,14 @@ class BatchInProgress:
 
     Attributes:
         values: of the tuned parameters that its searches are made with; empty where none are tuned.
+        edits_samples: Halide's samples are edited before they are built.
     """
 
     round_index: int
     task_index: int
     failed: int = 0
     values: Mapping[str, str] = field(default_factory=dict)
+    edits_samples: bool = False
     stages_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -122,7 +124,8 @@ class PoolSearch:
             ):
                 label = f"{work.round_index}_{work.task_index}_{submitted}"
                 folder = self.context.workspace.work_folder / "search" / label
-                under_way.append(self.executor.submit(Search(folder, work.task_index, next(points))))
+                search = Search(folder, work.task_index, next(points), tells_schedule=work.edits_samples)
+                under_way.append(self.executor.submit(search))
                 submitted += 1
             found = result_unless(under_way[0], late) if under_way else None
             if found is None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import InitVar, dataclass, replace
-from pathlib import Path
+from dataclasses import InitVar, dataclass
 
 from halide_autotune.autotune_loop.candidate import (
     ORIGINS,
@@ -17,27 +15,27 @@ from halide_autotune.autotune_loop.candidate import (
     Candidate,
     Origin,
     SchedulePoint,
+    SearchedSchedule,
     kernel_symbol,
     technique_of,
 )
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
-from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
-from halide_autotune.autotune_loop.schedule.model import Schedule
-from halide_autotune.autotune_loop.schedule.parse import parse_schedule, parse_shipped_schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
-from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
+from halide_autotune.autotune_loop.search.known.run_drafts import RunDrafts
 from halide_autotune.autotune_loop.search.known.siblings import Siblings
 from halide_autotune.autotune_loop.search.lowering import RunLowerings
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
+from halide_autotune.autotune_loop.search.models.population import Failed, InUse, Population, Tried
 from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru
+from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.autotune_loop.search.techniques.bandit import Outcome, divide
@@ -48,9 +46,9 @@ from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
-from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.devices.timing.measurement import MeasureFailureReason
 from halide_autotune.targets.extension_point import told
-from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.schedule.header import read_schedule
 
@@ -63,6 +61,16 @@ _MOST_KNOWN = 4
 # In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
 # made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
 _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
+
+
+# What vectors of a target may make of a schedule, if Halide's code for it is wrong.
+_FAULTS_OF_VECTORS = {
+    GeneratorFailureReason.CRASHED.value,
+    GeneratorFailureReason.FAILED.value,
+    MeasureFailureReason.CRASHED.value,
+    MeasureFailureReason.WRONG_OUTPUT.value,
+}
+_WITHOUT_VECTORS = "loops for vectors that fail"
 
 
 def _place(technique: str) -> tuple[int, str]:
@@ -99,6 +107,7 @@ class ScheduleProposals:
 
     Attributes:
         known: what earlier runs found for an argument set's pipeline, the most promising first.
+        drafts: of the run's schedules.
         prior: what the loop nests of other pipelines say.
         train: what trains networks that walk loops.
     """
@@ -119,10 +128,8 @@ class ScheduleProposals:
         self._techniques = load_techniques(self.context.spec.options.search, tell, prior, train)
         self._siblings = Siblings()
         self._pace = RunPace(self.executor, self.store, self.context)
-        self._lowerings = RunLowerings(self._pace, self._json, self.listen)
-        self._names: dict[int, PipelineNames | None] = {}
-        self._drafts: dict[str, Draft | None] = {}
-        self._hashes: dict[str, str] = {}
+        self.drafts = RunDrafts(self.executor, self.store, self.context, self.listen)
+        self._lowerings = RunLowerings(self._pace, self.drafts.json, self.listen)
         self._faulty: set[str] = set()
         self._without_search: set[int] = set()
         self._known: dict[int, list[Draft]] = {}
@@ -132,13 +139,10 @@ class ScheduleProposals:
         """Those that are asked for and can be used for a task."""
         asked = self.context.spec.options.search.technique
         task = self.context.tasks[task_index]
-        names = self._pipeline(task_index) if may_propose(self.context, task) else None
+        names = self.drafts.names(task_index) if may_propose(self.context, task) else None
         if names is None:
             return (TechniqueName.SAMPLING,)
-        # Halide's own search would put floats into vectors that cannot hold them.
-        refused = {TechniqueName.SAMPLING} if names.shape.has_floats and not names.shape.has_float_vectors else set()
-        if task_index in self._without_search:
-            refused.add(TechniqueName.SAMPLING)
+        refused = {TechniqueName.SAMPLING} if task_index in self._without_search else set()
         # Evolution comes last, in whatever order they are named: it takes what the others have no schedules for.
         return tuple(sorted({*asked} - refused - self._faulty, key=_place)) or (TechniqueName.SAMPLING,)
 
@@ -189,13 +193,13 @@ class ScheduleProposals:
             known: hashes of the schedules that were chosen before.
             first: the first candidate's place in the batch.
         """
-        population = self._population(work.task_index, tried)
+        population = self._population(work.task_index, tried, work.round_index)
         if population is None or count < 1:
             return []
         seed = f"{technique}/{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
-        taken = {*known, *(self._sha256_of(one, work.task_index) for one in population.tried)}
+        taken = {*known, *(self.drafts.sha256_of(one.symbol, one.draft, work.task_index) for one in population.tried)}
         candidates: list[Candidate] = []
-        for proposal, sha256 in self._proposals(technique, population, count, random.Random(seed), work.task_index):
+        for proposal, sha256 in self._proposals(technique, population, count, seed, work.task_index):
             if len(candidates) == count:
                 break
             if sha256 not in taken:
@@ -204,12 +208,20 @@ class ScheduleProposals:
         return candidates
 
     def _proposals(
-        self, technique: str, population: Population, count: int, source: random.Random, task_index: int
+        self, technique: str, population: Population, count: int, seed: str, task_index: int
     ) -> Iterator[tuple[Proposal, str]]:
-        """What a technique proposes, with the hashes of the schedules; a plug-in that fails is not asked again."""
+        """What a technique proposes, with the hashes of the schedules; a plug-in that fails is not asked again.
+
+        Loops take the place of vectors that fail.
+        """
+        good, failed = ([one.draft for one in drafts] for drafts in (population.tried, population.failed))
+        faults, of_vectors = VectorFaults(population.names, good, failed), random.Random(f"vectors/{seed}")
         try:
-            for proposal in self._techniques[technique].propose(population, count, source):
-                yield proposal, self._sha256(proposal.draft, task_index)
+            for proposal in self._techniques[technique].propose(population, count, random.Random(seed)):
+                draft = faults.mended(proposal.draft, of_vectors)
+                if draft is not proposal.draft:
+                    proposal = Proposal(draft, proposal.parents, (*proposal.moves, _WITHOUT_VECTORS))
+                yield proposal, self.drafts.sha256(draft, task_index)
         except (Exception, SystemExit) as error:
             asked = self._techniques[technique]
             if not isinstance(asked, PlugInTechnique):
@@ -217,6 +229,21 @@ class ScheduleProposals:
             self._faulty.add(technique)
             text = f"{asked.title} failed, and is not asked again in this run: {told(error)}"
             self.listen(Notice(text, warning=True))
+
+    def edits_samples(self, task_index: int) -> bool:
+        """Whether samples of Halide's search may have vectors that the target cannot, or does not, compute rightly."""
+        names = self.drafts.names(task_index) if may_propose(self.context, self.context.tasks[task_index]) else None
+        return names is not None and names.shape.has_wrong_vectors
+
+    def keep_edited(
+        self, work: BatchInProgress, draft: Draft, searched: SearchedSchedule, place: int, known: Collection[str]
+    ) -> list[Candidate]:
+        """Keep a sample that was edited as a candidate in that place of the batch; none if it is known already."""
+        sha256 = self.drafts.sha256(draft, work.task_index)
+        if sha256 in known:
+            return []
+        proposal = Proposal(draft, moves=(_WITHOUT_VECTORS,))
+        return [self._keep(work, TechniqueName.SAMPLING, proposal, sha256, place, searched.duration_s)]
 
     def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         """Start to build a candidate that was proposed."""
@@ -232,27 +259,14 @@ class ScheduleProposals:
         """
         return print_json(parse_schedule(read_schedule(self.store.schedule_path(self.store.samples / sample))))
 
-    def _pipeline(self, task_index: int) -> PipelineNames | None:
-        """The names of a task's pipeline; None, which is told once, where it cannot be described."""
-        if task_index not in self._names:
-            folder = self.context.workspace.work_folder / "shape" / str(task_index)
-            shape = self.executor.submit(DescribePipeline(folder, task_index, self._lowerings.are_wanted)).result()
-            if isinstance(shape, PipelineShape):
-                shape = replace(shape, has_float_vectors=has_float_vectors(self.context))
-            self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None
-            if not isinstance(shape, PipelineShape):
-                told = "Only Halide's own search proposes schedules, because the pipeline cannot be described:"
-                self.listen(Notice(f"{told} {shape.message}", warning=True))
-        return self._names[task_index]
-
-    def _population(self, task_index: int, timed: Sequence[TimedSchedule]) -> Population | None:
-        names = self._pipeline(task_index)
+    def _population(self, task_index: int, timed: Sequence[TimedSchedule], round_index: int = 0) -> Population | None:
+        names = self.drafts.names(task_index)
         if names is None:
             return None
         candidates = {one.symbol: one for one in self.store.database.candidates(task_index)}
         tried = []
         for one in timed:
-            draft = self._draft(one.symbol, self.store.samples / one.sample, names)
+            draft = self.drafts.draft(one.symbol, self.store.samples / one.sample, names)
             if draft is None:
                 continue
             point = candidates[one.symbol].point if one.symbol in candidates else None
@@ -261,30 +275,46 @@ class ScheduleProposals:
         tried.sort(key=lambda one: one.time_ms)
         if tried:
             self._siblings.tell(task_index, names, tried[0].draft)
-        failed: Counter[str] = Counter()
-        for symbol in self._failed([*candidates.values()], task_index, timed):
+        failed = self._failed([*candidates.values()], task_index, timed, round_index)
+        failed_moves: Counter[str] = Counter()
+        for symbol in failed:
             point = candidates[symbol].point
-            failed.update(set(point.moves) if isinstance(point, SchedulePoint) else ())
+            failed_moves.update(set(point.moves) if isinstance(point, SchedulePoint) else ())
         return Population(
             names=names,
             tried=tried,
-            failed_moves=failed,
+            failed_moves=failed_moves,
             cores=self.context.parallelism,
             in_use=self._in_use(names, task_index),
             known=self._known_drafts(names, task_index),
             siblings=self._siblings.of(task_index, names),
             busy=self._busy(names, timed),
             lowering=self._lowerings.of(task_index, self._samples(task_index, tried, timed)),
+            failed=self._failed_drafts(names, [*candidates.values()], failed),
         )
+
+    def _failed_drafts(
+        self, names: PipelineNames, candidates: Sequence[Candidate], failed: Mapping[str, str]
+    ) -> list[Failed]:
+        """What failed for a reason that may be its vectors, as far as it can be drafted."""
+        points = [one.point for one in candidates if isinstance(one.point, SchedulePoint)]
+        parents = {parent for point in points for parent in point.parents}
+        found = []
+        for one in candidates:
+            if failed.get(one.symbol) in _FAULTS_OF_VECTORS:
+                draft = self.drafts.draft(one.symbol, self.store.samples / one.sample, names)
+                if draft is not None:
+                    found.append(Failed(one.symbol, draft, one.symbol in parents))
+        return found
 
     def _samples(self, task_index: int, tried: Sequence[Tried], timed: Sequence[TimedSchedule]) -> dict[str, str]:
         """The hash of each schedule that was tried → its folder below samples/."""
         samples = {one.symbol: one.sample for one in timed}
-        return {self._sha256_of(one, task_index): samples[one.symbol] for one in tried}
+        return {self.drafts.sha256_of(one.symbol, one.draft, task_index): samples[one.symbol] for one in tried}
 
     def _in_use(self, names: PipelineNames, task_index: int) -> InUse | None:
         for kept, origin in ((INCUMBENT, Origin.INCUMBENT), (OWN, Origin.OWN_SCHEDULE)):
-            draft = self._draft(kept, self.store.samples / kept / str(task_index), names)
+            draft = self.drafts.draft(kept, self.store.samples / kept / str(task_index), names)
             if draft is not None:
                 return InUse(origin, draft)
         return None
@@ -304,7 +334,7 @@ class ScheduleProposals:
                 # Anybody may have written it.
                 with contextlib.suppress(Exception):
                     draft = draft_of(parse_json(one.schedule), names)
-                    drafts.setdefault(self._sha256(draft, task_index), draft)
+                    drafts.setdefault(self.drafts.sha256(draft, task_index), draft)
             self._known[task_index] = [*drafts.values()][:_MOST_KNOWN]
             if self._known[task_index]:
                 count = len(self._known[task_index])
@@ -324,38 +354,14 @@ class ScheduleProposals:
         total = sum(shares.values())
         return {name: share / total for name, share in shares.items()} if total > 0 else {}
 
-    def _draft(self, symbol: str, folder: Path, names: PipelineNames) -> Draft | None:
-        """The draft of a schedule whose header is in a folder; None without one, or if it cannot be drafted."""
-        path = self.store.schedule_path(folder)
-        key = f"{symbol}@{folder.name}"
-        if key not in self._drafts:
-            if not path.is_file():
-                return None
-            try:
-                self._drafts[key] = draft_of(parse_shipped_schedule(read_schedule(path)), names)
-            except (GeneratorError, KeyError):
-                self._drafts[key] = None
-        return self._drafts[key]
-
-    def _schedule(self, draft: Draft, task_index: int) -> Schedule:
-        names = self._pipeline(task_index)
-        assert names is not None, "only what was described is drafted"
-        return schedule_of(draft, names, self.context.sample_file_name)
-
-    def _json(self, draft: Draft, task_index: int) -> str:
-        return print_json(self._schedule(draft, task_index))
-
-    def _sha256(self, draft: Draft, task_index: int) -> str:
-        return hashlib.sha256(self._json(draft, task_index).encode()).hexdigest()
-
-    def _sha256_of(self, one: Tried, task_index: int) -> str:
-        """The hash of a schedule that was timed, made once: every technique asks for it in every batch."""
-        if one.symbol not in self._hashes:
-            self._hashes[one.symbol] = self._sha256(one.draft, task_index)
-        return self._hashes[one.symbol]
-
     def _keep(
-        self, work: BatchInProgress, technique: str, proposal: Proposal, sha256: str, sample_index: int
+        self,
+        work: BatchInProgress,
+        technique: str,
+        proposal: Proposal,
+        sha256: str,
+        sample_index: int,
+        search_s: float = 0.0,
     ) -> Candidate:
         origin = ORIGINS.get(technique, Origin.PLUG_IN)
         if origin is Origin.SKETCH:
@@ -369,9 +375,9 @@ class ScheduleProposals:
             symbol=kernel_symbol(function_name, *work.place, sample_index),
             point=SchedulePoint(origin, proposal.parents, proposal.moves, plug_in=plug_in),
             schedule_sha256=sha256,
-            search_s=0.0,
+            search_s=search_s,
         )
-        header = print_header(self._schedule(proposal.draft, work.task_index), self.context.sample_file_name)
+        header = print_header(self.drafts.schedule(proposal.draft, work.task_index), self.context.sample_file_name)
         kept = self.store.keep_schedule(candidate, header)
         self._lowerings.keep(work.task_index, sha256, candidate.sample)
         return kept
@@ -391,12 +397,17 @@ class ScheduleProposals:
             if one.symbol in times_ms or one.symbol in failed
         ]
 
-    def _failed(self, candidates: Sequence[Candidate], task_index: int, tried: Sequence[TimedSchedule]) -> set[str]:
-        """The symbols of those that failed in rounds whose times are known, too.
+    def _failed(
+        self, candidates: Sequence[Candidate], task_index: int, tried: Sequence[TimedSchedule], round_index: int = 0
+    ) -> dict[str, str]:
+        """The symbols of those that failed in rounds that are over, with the reasons.
 
         Later rounds are being timed now: how many have failed already differs between equal runs.
         """
         known = {one.symbol for one in tried}
         newest = max((one.round_index for one in candidates if one.symbol in known), default=-1)
+        # One round is timed while the next one is built.
+        newest = max(newest, round_index - 2)
         over = {one.symbol for one in candidates if one.round_index <= newest}
-        return over & set(self.store.database.failed_symbols(task_index))
+        reasons = self.store.database.failure_reasons(task_index)
+        return {symbol: reason for symbol, reason in reasons.items() if symbol in over}

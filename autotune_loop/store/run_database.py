@@ -328,13 +328,14 @@ class RunDatabase:
         found: list[Candidate] = self._rows(sql, (symbol,), partial(candidate_of, self._path.parent / "samples"))
         return found[0] if found else None
 
-    def failed_symbols(self, task_index: int) -> list[str]:
-        """The candidates of an argument set that failed by themselves."""
+    def failure_reasons(self, task_index: int) -> dict[str, str]:
+        """The candidates of an argument set that failed by themselves, each with the reason of its newest failure."""
         sql = (
-            "SELECT DISTINCT symbol FROM failures"
-            " WHERE task=? AND stage IN ('build', 'measure', 'race') AND reason NOT IN (?, ?)"
+            "SELECT symbol, reason FROM failures"
+            " WHERE task=? AND stage IN ('build', 'measure', 'race') AND reason NOT IN (?, ?) ORDER BY rowid"
         )
-        return self._rows(sql, (task_index, MeasureFailureReason.DEVICE.value, NOT_DONE), str)
+        values = (task_index, MeasureFailureReason.DEVICE.value, NOT_DONE)
+        return dict(self._rows(sql, values, lambda symbol, reason: (str(symbol), str(reason))))
 
     def failure_of(self, symbol: str) -> KernelFailure | None:
         """The newest failure of a candidate; None if it never failed."""

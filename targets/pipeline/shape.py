@@ -104,6 +104,8 @@ class StageShape:
         arithmetic: how many of them compute a value, and not a place that is read.
         has_floats: one of them is a float.
         is_associative: its reduction's iterations may be computed apart and merged.
+        is_wrong_in_vectors: Halide's vector code for the target computes it wrongly.
+        is_wrong_if_inlined: the same, or so does that of what results where Funcs that it reads are inlined.
     """
 
     loops: tuple[LoopShape, ...]
@@ -113,6 +115,8 @@ class StageShape:
     reads_itself: bool
     is_associative: bool
     arithmetic: int = 0
+    is_wrong_in_vectors: bool = False
+    is_wrong_if_inlined: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,12 @@ class PipelineShape:
     def has_floats(self) -> bool:
         """Whether it computes with floats."""
         return any(stage.has_floats for func in self.funcs for stage in func.stages)
+
+    @cached_property
+    def has_wrong_vectors(self) -> bool:
+        """Whether some of its schedules have vectors that the target cannot, or does not, compute rightly."""
+        of_stages = any(stage.is_wrong_if_inlined for func in self.funcs for stage in func.stages)
+        return of_stages or (self.has_floats and not self.has_float_vectors)
 
     @cached_property
     def index(self) -> Mapping[str, int]:

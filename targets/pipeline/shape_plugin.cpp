@@ -14,8 +14,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "arithmetic.h"
 #include "bounds_inference.h"
 #include "json.h"
+#include "mixed_products.h"
 #include "pipeline_parts.h"
 #include "pipeline_reset.h"
 
@@ -27,7 +29,9 @@ using halide_sdk::listed;
 using halide_sdk::object;
 using halide_sdk::quoted;
 using halide_sdk::truth;
+using halide_sdk_1::ArithmeticOf;
 using halide_sdk_1::Values;
+using halide_sdk_1::WrongVectors;
 using Halide::Expr;
 
 // Far enough that `x / 2` and `x * 3 / 4` move by a whole number.
@@ -205,48 +209,6 @@ private:
     }
 };
 
-// What is computed of values: not of the places that are read, which mostly become additions to pointers.
-class ArithmeticOf : public IRGraphVisitor {
-public:
-    int operations = 0;
-
-    explicit ArithmeticOf(const Definition &definition) {
-        for (const Expr &value : definition.values()) substitute_in_all_lets(value).accept(this);
-    }
-
-private:
-    using IRGraphVisitor::visit;
-
-    template<typename Operation>
-    void count(const Operation *op) {
-        operations++;
-        IRGraphVisitor::visit(op);
-    }
-
-    void visit(const Add *op) override { count(op); }
-    void visit(const Sub *op) override { count(op); }
-    void visit(const Mul *op) override { count(op); }
-    void visit(const Div *op) override { count(op); }
-    void visit(const Mod *op) override { count(op); }
-    void visit(const Min *op) override { count(op); }
-    void visit(const Max *op) override { count(op); }
-    void visit(const EQ *op) override { count(op); }
-    void visit(const NE *op) override { count(op); }
-    void visit(const LT *op) override { count(op); }
-    void visit(const LE *op) override { count(op); }
-    void visit(const GT *op) override { count(op); }
-    void visit(const GE *op) override { count(op); }
-    void visit(const And *op) override { count(op); }
-    void visit(const Or *op) override { count(op); }
-    void visit(const Not *op) override { count(op); }
-    void visit(const Select *op) override { count(op); }
-
-    void visit(const Call *op) override {
-        if (op->call_type == Call::Halide || op->call_type == Call::Image) return;
-        count(op);
-    }
-};
-
 std::string json_of_reads(const std::map<std::string, Reads> &reads, const std::set<std::string> &loops) {
     return list_of(reads, [&](const std::pair<const std::string, Reads> &one) {
         return object({{"name", quoted(one.first)},
@@ -267,7 +229,8 @@ bool is_associative(const Function &function, const Definition &definition) {
 }
 
 std::string json_of_stage(const Function &function, const Definition &definition, bool is_update,
-                          const std::map<std::string, Expr> &extents, const Values &values) {
+                          const std::map<std::string, Expr> &extents, const Values &values,
+                          const WrongVectors &wrong) {
     std::map<std::string, Expr> of_loops = extents;
     std::set<std::string> constant;
     for (const ReductionVariable &rvar : definition.schedule().rvars()) {
@@ -292,6 +255,8 @@ std::string json_of_stage(const Function &function, const Definition &definition
                    {"operations", std::to_string(of_stage.operations)},
                    {"arithmetic", std::to_string(ArithmeticOf(definition).operations)},
                    {"has_floats", truth(of_stage.has_floats)},
+                   {"is_wrong_in_vectors", truth(wrong.are_in(definition, false))},
+                   {"is_wrong_if_inlined", truth(wrong.are_in(definition, true))},
                    {"reads_itself", truth(reads_itself)},
                    {"is_associative", truth(is_update && is_associative(function, definition))}});
 }
@@ -342,7 +307,7 @@ std::set<std::string> externs_of(const std::map<std::string, Function> &function
 }
 
 std::string json_of_func(const Function &function, const Box &region, bool is_output, bool is_extern,
-                         const Values &values) {
+                         const Values &values, const WrongVectors &wrong) {
     std::map<std::string, Expr> extents;
     std::vector<std::string> sizes;
     for (int i = 0; i < function.dimensions(); i++) {
@@ -355,10 +320,10 @@ std::string json_of_func(const Function &function, const Box &region, bool is_ou
     if (function.has_extern_definition()) {
         stages.push_back(json_of_extern(function));
     } else if (function.has_pure_definition()) {
-        stages.push_back(json_of_stage(function, function.definition(), false, extents, values));
+        stages.push_back(json_of_stage(function, function.definition(), false, extents, values, wrong));
     }
     for (const Definition &update : function.updates()) {
-        stages.push_back(json_of_stage(function, update, true, extents, values));
+        stages.push_back(json_of_stage(function, update, true, extents, values, wrong));
     }
     int bytes = 0;
     for (const Halide::Type &type : function.output_types()) bytes += type.bytes();
@@ -384,9 +349,11 @@ std::string json_of_pipeline(const Halide::Pipeline &pipeline, const Halide::Tar
     const std::set<std::string> externs = externs_of(required.functions());
     std::set<std::string> outputs;
     for (const Function &output : halide_sdk_1::outputs_of(pipeline)) outputs.insert(output.name());
+    WrongVectors wrong(target);
+    for (const std::string &name : required.order()) wrong.add(required.functions().at(name));
     const auto func = [&](const std::string &name) {
         const bool is_output = outputs.count(name) > 0, is_extern = externs.count(name) > 0;
-        return "\n" + json_of_func(required.functions().at(name), regions[name], is_output, is_extern, values);
+        return "\n" + json_of_func(required.functions().at(name), regions[name], is_output, is_extern, values, wrong);
     };
     const bool has_few = (target.arch == Halide::Target::X86 && !target.has_feature(Halide::Target::AVX512)) ||
                          (target.arch == Halide::Target::ARM && target.bits == 32) || target.arch == Halide::Target::WebAssembly;

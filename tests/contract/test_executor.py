@@ -147,6 +147,19 @@ def test_a_schedule_is_searched_built_linked_and_timed(
     working.submit(Forget("board", "batch", linked.sha256)).result(_LIMIT_S)
 
 
+def test_a_search_tells_its_schedule_without_code(working: Executor, halide: HalideInstall, tmp_path: Path) -> None:
+    weights = tmp_path / "used.weights"
+    write_weights(baseline_weights(halide.plugin_path("Adams2019")), weights)
+    point = SearchPoint(Origin.GREEDY, 0, 1, 100, weights)
+    asked = [Search(tmp_path / "run" / str(told), 0, point, tells_schedule=told) for told in (False, True)]
+    silent, told = (working.submit(search).result(_LIMIT_S) for search in asked)
+    assert isinstance(silent, SearchedSchedule) and isinstance(told, SearchedSchedule)
+    assert silent.schedule_path is None and told.built is None and told.schedule_path is not None
+    assert told.schedule_path.parent == tmp_path / "run" / "True"
+    assert told.schedule_path.read_text().startswith("#ifndef")
+    assert told.schedule_sha256 == silent.schedule_sha256, "the same schedule"
+
+
 def test_a_failure_is_a_result(working: Executor, tmp_path: Path) -> None:
     point = SearchPoint(Origin.GREEDY, 0, 1, 100, tmp_path / "used.weights")
     point.weights_path.write_bytes(b"")

@@ -183,7 +183,7 @@ class _SearchTask(GeneratorTask[R_co]):
                     # Dropout alone gives the same few schedules again and again, at several times the cost.
                     parameters["randomize_tilings"] = "1"
                 autoscheduler = profile_autoscheduler(state.halide, context.profile, context.parallelism, parameters)
-                if "object" not in emit and state.search_plugin is not None:
+                if emit == ("featurization",) and state.search_plugin is not None:
                     path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
                     autoscheduler = search_only(autoscheduler, state.search_plugin, path, explains=explains)
                 return self._generate(state, autoscheduler, symbol, emit, step, stop)
@@ -197,14 +197,17 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
         symbol: its code is generated at once under this name, for a search that would be too dear to repeat; empty for
             none.
         explains: log where it comes to a dead end; for a search without code.
+        tells_schedule: give the schedule as well, for which Halide lowers it; for a search without code.
     """
 
     symbol: str = ""
     explains: bool = False
+    tells_schedule: bool = False
 
     def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
         """See `Task.run`."""
-        emit = _WITH_CODE if self.symbol else ("featurization",)
+        told = ("featurization", "schedule") if self.tells_schedule else ("featurization",)
+        emit = _WITH_CODE if self.symbol else told
         generated = self._search(state, self.symbol or "search", emit, explains=self.explains)
         if isinstance(generated, GeneratorFailure):
             shutil.rmtree(self.output_folder, ignore_errors=True)
@@ -212,7 +215,8 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
         path = generated.files["featurization"]
         sha256 = self._identity(state, path)
         built = built_object(self.symbol, generated) if self.symbol else None
-        return SearchedSchedule(self.point, self.output_folder, path, sha256, generated.duration_s, built)
+        schedule = generated.files.get("schedule") if self.tells_schedule else None
+        return SearchedSchedule(self.point, self.output_folder, path, sha256, generated.duration_s, built, schedule)
 
 
 @dataclass(frozen=True)

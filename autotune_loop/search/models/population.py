@@ -30,6 +30,20 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class Failed:
+    """A schedule that failed for what may be a fault of vectors: it crashed, had a wrong output, or gave no code.
+
+    Attributes:
+        symbol: of its kernel.
+        has_children: another one was made of it.
+    """
+
+    symbol: str
+    draft: Draft
+    has_children: bool = False
+
+
+@dataclass(frozen=True)
 class InUse:
     """The schedule that is used today.
 
@@ -64,6 +78,7 @@ class Population:
         siblings: the fastest so far of this run's other pipelines that differ in nothing but sizes.
         busy: Func → its share of the time of a schedule among the fastest; empty where nobody has looked.
         lowering: None where schedules are not to be lowered for a choice.
+        failed: those of which it is known, in the order in which they were made.
     """
 
     names: PipelineNames
@@ -75,3 +90,4 @@ class Population:
     siblings: Sequence[Draft] = ()
     busy: Mapping[str, float] = field(default_factory=dict)
     lowering: Lowering | None = None
+    failed: Sequence[Failed] = ()

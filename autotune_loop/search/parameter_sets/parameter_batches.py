@@ -152,5 +152,5 @@ def timed_sets(database: RunDatabase, task_index: int, *, own_alone: bool) -> li
 
 def failed_sets(database: RunDatabase, task_index: int) -> list[TriedSet]:
     """The parameter sets with which the generator's own schedule fails."""
-    failed = [database.candidate(symbol) for symbol in database.failed_symbols(task_index)]
+    failed = [database.candidate(symbol) for symbol in database.failure_reasons(task_index)]
     return [TriedSet(one.parameters, None) for one in failed if one is not None and one.is_parameter_set]

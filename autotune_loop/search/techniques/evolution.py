@@ -37,6 +37,8 @@ _CHILDREN_PER_WANTED, _CHILDREN_PER_CHOSEN = 3, 9
 # After so many comes a child of another family than the fastest's. Else a start that the others need several moves to
 # reach, such as a person's schedule, is all that is ever changed.
 _LEADING_PER_OTHER = 2
+# Of those that failed because of their vectors, up to this share of the batch is tried again with others.
+_SECOND_CHANCES = 1 / 3
 
 
 class Evolution:
@@ -47,6 +49,7 @@ class Evolution:
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
+        yield from _second_chances(population, round(_SECOND_CHANCES * count), source)
         parents = _parents(population, count, source)
         if not parents:
             return
@@ -59,6 +62,13 @@ class Evolution:
             if number % _LEADING_PER_OTHER == 0:
                 yield from itertools.islice(others, 1)
         yield from others
+
+
+def _second_chances(population: Population, count: int, source: Random) -> Iterator[Proposal]:
+    """Schedules that failed, as they were: what is proposed gets other vectors where these are known to fail."""
+    left = [one for one in population.failed if not one.has_children]
+    for one in source.sample(left, min(count, len(left))):
+        yield Proposal(one.draft, (one.symbol,))
 
 
 def _ordered(

@@ -249,7 +249,7 @@ def test_a_leader_that_crashes_in_the_race_has_no_time(store: RunStore) -> None:
     assert outcome.counts == (3, 0), "it was timed before, and counts once"
     failure = store.database.failure_of(batch[0].symbol)
     assert failure is not None and failure.is_its_own
-    assert store.database.failed_symbols(0) == [batch[0].symbol]
+    assert [*store.database.failure_reasons(0)] == [batch[0].symbol]
 
 
 def test_a_leader_whose_race_is_stopped_keeps_its_first_time(store: RunStore) -> None:

@@ -207,3 +207,29 @@ def test_a_damaged_description_is_refused(stages: PipelineShape, tmp_path: Path)
     file.write_text('{"vector_bytes": 32, "funcs": [{"name": "f"}]}')
     with pytest.raises(GeneratorError):
         read_shape(file)
+
+
+def test_what_riscv_multiplies_wrongly_in_vectors_is_told(
+    open_program: OpenProgram, cpp_compiler: HostCppCompiler
+) -> None:
+    program = open_program("products.cpp")
+
+    def wrong(target: str) -> dict[str, list[tuple[bool, bool]]]:
+        inspected = Inspected(program, program.names[0], {}, target)
+        unchanged = PipelinePreparation(build_preparation_plugin(cpp_compiler), {})
+        shape = describe_pipeline(inspected, unchanged, cpp_compiler)
+        assert isinstance(shape, PipelineShape), shape
+        return {
+            func.name: [(stage.is_wrong_in_vectors, stage.is_wrong_if_inlined) for stage in func.stages]
+            for func in shape.funcs
+            if any(stage.is_wrong_if_inlined for stage in func.stages)
+        }
+
+    assert wrong("riscv-64-linux-rvv-vector_bits_128-no_runtime") == {
+        "signed_sum": [(True, True)],
+        "wider": [(True, True)],
+        "of_widened": [(False, True)],
+        "of_both": [(False, True)],
+        "total": [(False, False), (True, True)],
+    }
+    assert wrong(TARGET) == wrong("arm-64-linux-no_runtime") == {}, "they are right there"

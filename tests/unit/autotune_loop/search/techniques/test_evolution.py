@@ -12,7 +12,7 @@ import pytest
 from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, MOVES
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
+from halide_autotune.autotune_loop.search.models.population import Failed, InUse, Population, Tried
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, move_weights, parents_of
 from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Proposal
@@ -202,6 +202,18 @@ def test_failing_moves_are_made_less_often() -> None:
         return moves["factor"] / moves.total()
 
     assert share({"factor": 200}) < share({}) / 2
+
+
+def test_what_failed_is_proposed_once_more_before_any_child() -> None:
+    failed = tuple(Failed(f"f{place}", draft, place == 2) for place, draft in enumerate(starting_drafts(NAME)[:8]))
+    made = list(itertools.islice(Evolution().propose(replace(real(), failed=failed), 12, Random(3)), 12))
+    again, children = made[:4], made[4:]
+    assert {each.parents for each in again} <= {(one.symbol,) for one in failed if not one.has_children}
+    assert all(each.draft == failed[int(each.parents[0][1:])].draft and not each.moves for each in again)
+    assert len({each.parents for each in again}) == 4, "a third of what is wanted"
+    assert all(each.moves and not each.parents[0].startswith("f") for each in children)
+    alone = Evolution().propose(replace(real(), tried=(), failed=failed), 12, Random(3))
+    assert next(alone).parents[0].startswith("f"), "where nothing is timed yet, too"
 
 
 # The model's choice

@@ -1,0 +1,101 @@
+"""A run's pipelines, and its schedules as drafts: each is described, read and hashed once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from halide_autotune.autotune_loop.candidate import SearchedSchedule
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.repair import repair
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import DescribePipeline
+from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
+from halide_autotune.autotune_loop.schedule.parse import parse_shipped_schedule
+from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
+from halide_autotune.autotune_loop.search.models.model import OF_NESTS
+from halide_autotune.autotune_loop.specification.run_context import RunContext
+from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.pipeline.shape import PipelineShape
+from halide_autotune.targets.schedule.header import read_schedule
+
+
+@dataclass
+class RunDrafts:
+    """Used in one thread."""
+
+    executor: Executor
+    store: RunStore
+    context: RunContext
+    listen: Listener
+    _names: dict[int, PipelineNames | None] = field(default_factory=dict)
+    _drafts: dict[str, Draft | None] = field(default_factory=dict)
+    _hashes: dict[str, str] = field(default_factory=dict)
+
+    def names(self, task_index: int) -> PipelineNames | None:
+        """The names of a task's pipeline; None, which is told once, where it cannot be described."""
+        if task_index not in self._names:
+            folder = self.context.workspace.work_folder / "shape" / str(task_index)
+            is_lowered = self.context.spec.options.search.model in OF_NESTS
+            shape = self.executor.submit(DescribePipeline(folder, task_index, is_lowered)).result()
+            if isinstance(shape, PipelineShape):
+                shape = replace(shape, has_float_vectors=has_float_vectors(self.context))
+            self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None
+            if not isinstance(shape, PipelineShape):
+                told = "Only Halide's own search proposes schedules, because the pipeline cannot be described:"
+                self.listen(Notice(f"{told} {shape.message}", warning=True))
+        return self._names[task_index]
+
+    def draft(self, symbol: str, folder: Path, names: PipelineNames) -> Draft | None:
+        """The draft of a schedule whose header is in a folder; None without one, or if it cannot be drafted."""
+        key = f"{symbol}@{folder.name}"
+        if key not in self._drafts:
+            path = self.store.schedule_path(folder)
+            if not path.is_file():
+                return None
+            self._drafts[key] = _drafted(path, names)
+        return self._drafts[key]
+
+    def edited(self, task_index: int, searched: SearchedSchedule) -> Draft | None:
+        """A sample with loops in the place of vectors that the target does not compute rightly; None if it has none."""
+        names = None if searched.schedule_path is None else self.names(task_index)
+        draft = None if names is None or searched.schedule_path is None else _drafted(searched.schedule_path, names)
+        if names is None or draft is None or not DraftStructure(draft, names).has_wrong_vectors:
+            return None
+        return repair(draft, names)
+
+    def schedule(self, draft: Draft, task_index: int) -> Schedule:
+        """What a draft of a task that was described says."""
+        names = self.names(task_index)
+        assert names is not None, "only what was described is drafted"
+        return schedule_of(draft, names, self.context.sample_file_name)
+
+    def json(self, draft: Draft, task_index: int) -> str:
+        """The same as data."""
+        return print_json(self.schedule(draft, task_index))
+
+    def sha256(self, draft: Draft, task_index: int) -> str:
+        """The hash by which a draft is known."""
+        return hashlib.sha256(self.json(draft, task_index).encode()).hexdigest()
+
+    def sha256_of(self, symbol: str, draft: Draft, task_index: int) -> str:
+        """The hash of a schedule that was tried, made once: every technique asks for it in every batch."""
+        if symbol not in self._hashes:
+            self._hashes[symbol] = self.sha256(draft, task_index)
+        return self._hashes[symbol]
+
+
+def _drafted(path: Path, names: PipelineNames) -> Draft | None:
+    """The draft of a header; None if it cannot be drafted."""
+    try:
+        return draft_of(parse_shipped_schedule(read_schedule(path)), names)
+    except (GeneratorError, KeyError):
+        return None

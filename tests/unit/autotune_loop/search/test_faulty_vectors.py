@@ -1,0 +1,146 @@
+"""Where Halide's vectors are wrong, others are proposed: what is known is edited at once, the rest is learnt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from halide_autotune.autotune_loop.candidate import Origin, SearchedSchedule, SearchPoint, found_by, technique_of
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
+from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.technique_name import TechniqueName
+from halide_autotune.targets.pipeline.shape import PipelineShape
+from tests.drafted_pipelines import header_drafts, recorded
+from tests.proposal_setting import NAME, WORK, Make, Setting, known, sampled
+
+_, SKETCHES, EVOLUTION, _, _ = TechniqueName
+FUNC = recorded(NAME).funcs["output"]
+WITHOUT = "loops for vectors that fail"
+
+
+def fail(run: Setting, symbol: str, stage: str, reason: str) -> None:
+    run.store.database.add_failure(SampleFailed(0, 0, 0, stage, reason, "No."), symbol=symbol)
+
+
+def vectors(draft: Draft) -> set[str]:
+    return {
+        name
+        for name, func in draft.funcs.items()
+        if any(LoopKind.VECTORIZED in stage.kinds.values() for stage in func.stages)
+    }
+
+
+def proposed(run: Setting, sample: str) -> Draft:
+    text = run.store.schedule_path(run.store.samples / sample).read_text()
+    return draft_of(parse_schedule(text), recorded(NAME))
+
+
+@pytest.mark.parametrize(
+    ("stage", "reason", "counts"),
+    [
+        ("measure", "wrong output", True),
+        ("measure", "crashed", True),
+        ("build", "failed", True),
+        ("build", "invalid schedule", False),
+        ("measure", "timed out", False),
+    ],
+)
+def test_only_some_failures_may_be_faults_of_vectors(make: Make, stage: str, reason: str, counts: bool) -> None:
+    run = make()
+    *timed, failed = sampled(run)
+    fail(run, failed.symbol, stage, reason)
+    population = run.proposals._population(0, timed)
+    assert population is not None
+    assert [one.symbol for one in population.failed] == ([failed.symbol] if counts else [])
+    assert not any(one.has_children for one in population.failed)
+
+
+def test_what_has_failed_all_the_time_is_proposed_without_its_vectors(make: Make) -> None:
+    run = make()
+    failed = sampled(run, 6)
+    for one in failed:
+        fail(run, one.symbol, "measure", "wrong output")
+    assert vectors(proposed(run, failed[0].sample))
+    none_is_over = run.proposals.propose(WORK, SKETCHES, [], known(run), 3, 0)
+    assert all(WITHOUT not in found(one) for one in none_is_over), "the first batch is being timed"
+    third = BatchInProgress(2, 0)
+    sketches = run.proposals.propose(third, SKETCHES, [], known(run), 3, 0)
+    assert sketches and all(found(one)[-1] == WITHOUT for one in sketches)
+    again = run.proposals.propose(third, EVOLUTION, [], known(run), 6, 3)
+    second = [one for one in again if found(one) == (WITHOUT,)]
+    assert second and len({one.schedule_sha256 for one in again}) == len(again)
+    for one in second:
+        ((parent,),) = {one.point.parents}  # type: ignore[union-attr]  # a schedule as data, see `found`
+        (of,) = (each for each in failed if each.symbol == parent)
+        assert vectors(proposed(run, one.sample)) < vectors(proposed(run, of.sample))
+    population = run.proposals._population(0, [], 3)
+    assert population is not None
+    with_children = {one.symbol for one in population.failed if one.has_children}
+    assert with_children == {one.point.parents[0] for one in second}  # type: ignore[union-attr]  # as above
+
+
+def found(candidate: object) -> tuple[str, ...]:
+    moves: tuple[str, ...] = candidate.point.moves  # type: ignore[attr-defined]  # of a schedule as data
+    return moves
+
+
+def wrong_in_vectors(func: str) -> PipelineShape:
+    """The pipeline as RISC-V may have it."""
+    shape = recorded(NAME).shape
+    funcs = [
+        replace(
+            each,
+            stages=tuple(replace(one, is_wrong_in_vectors=True, is_wrong_if_inlined=True) for one in each.stages),
+        )
+        if each.name == func
+        else each
+        for each in shape.funcs
+    ]
+    return replace(shape, funcs=tuple(funcs))
+
+
+def searched(run: Setting, draft: Draft) -> SearchedSchedule:
+    folder = run.store.work / "search" / "1_0_0"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{NAME}.schedule.h"
+    path.write_text(print_header(schedule_of(draft, recorded(NAME), NAME), NAME))
+    point = SearchPoint(Origin.RANDOM, 1, 1, 5, run.store.default_weights)
+    return SearchedSchedule(point, folder, folder / "features", "features", 0.25, schedule_path=path)
+
+
+def test_samples_are_edited_where_the_target_gets_their_vectors_wrong(make: Make) -> None:
+    run = make(script=lambda task: wrong_in_vectors("output"))
+    assert run.proposals.edits_samples(0) and TechniqueName.SAMPLING in run.proposals.techniques(0)
+    sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft)))
+    edited = run.proposals.drafts.edited(0, sample)
+    assert edited is not None and FUNC not in vectors(edited)
+    (kept,) = run.proposals.keep_edited(WORK, edited, sample, 4, set())
+    assert kept.search_s == 0.25 and kept.sample_index == 4 and not kept.has_features
+    assert technique_of(kept.point) == found_by(kept.point) == TechniqueName.SAMPLING
+    assert run.store.database.candidate(kept.symbol) == kept
+    assert proposed(run, kept.sample) == edited
+    assert run.proposals.keep_edited(WORK, edited, sample, 5, known(run)) == [], "it is known now"
+
+
+def test_samples_with_other_vectors_stay_as_they_are(make: Make) -> None:
+    run = make(script=lambda task: wrong_in_vectors("no Func"))
+    sample = searched(run, header_drafts(NAME)[0])
+    assert not run.proposals.edits_samples(0) and run.proposals.drafts.edited(0, sample) is None
+    run = make(script=lambda task: wrong_in_vectors("output"))
+    without = PipelineNames(wrong_in_vectors("output"))
+    draft = next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft))
+    func = draft.funcs[FUNC]
+    stage = replace(func.stages[0], kinds={})
+    assert without.shape.has_wrong_vectors
+    assert run.proposals.drafts.edited(0, searched(run, draft.with_func(FUNC, func.with_stage(0, stage)))) is None
+    damaged = searched(run, draft)
+    assert damaged.schedule_path is not None
+    damaged.schedule_path.write_text("damaged")
+    assert run.proposals.drafts.edited(0, damaged) is None
