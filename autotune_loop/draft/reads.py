@@ -148,6 +148,14 @@ class DraftReads:
             return True
         return any(self._is_wrong_in_vectors(each, depth + 1) for each in inlined)
 
+    def least_lanes(self, name: str, depth: int = 0) -> int:
+        """How many elements vectors of a Func must have, with what is inlined into it."""
+        shape = self._shapes.get(name)
+        if shape is None or depth > 50:
+            return 1
+        of_inlined = (self.least_lanes(each, depth + 1) for each in self.inlined_into(name))
+        return max((1, *(stage.least_lanes for stage in shape.stages), *of_inlined))
+
     def inlined_into(self, name: str) -> list[str]:
         """The Funcs that its stages read and that are computed there."""
         stages = self._shapes[name].stages if name in self._shapes else ()

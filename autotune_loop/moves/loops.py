@@ -220,7 +220,8 @@ def lanes_of(structure: DraftStructure, name: str) -> int:
     """How many of a Func's values a vector holds."""
     shape = structure.shape(name)
     assert shape is not None
-    return max(2, structure.names.shape.vector_bytes // max(1, shape.narrowest_bytes))
+    lanes = structure.names.shape.vector_bytes // max(1, shape.narrowest_bytes)
+    return max(2, lanes, structure.least_lanes(name))
 
 
 def may_be_vector(structure: DraftStructure, site: Site, loop: str) -> bool:

@@ -33,7 +33,7 @@ from halide_autotune.autotune_loop.search.known.run_drafts import RunDrafts
 from halide_autotune.autotune_loop.search.known.siblings import Siblings
 from halide_autotune.autotune_loop.search.lowering import RunLowerings
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.models.population import Failed, InUse, Population, Tried
+from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
 from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru
 from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
@@ -46,9 +46,8 @@ from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
-from halide_autotune.devices.timing.measurement import MeasureFailureReason
 from halide_autotune.targets.extension_point import told
-from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.schedule.header import read_schedule
 
@@ -63,14 +62,8 @@ _MOST_KNOWN = 4
 _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
 
 
-# What vectors of a target may make of a schedule, if Halide's code for it is wrong.
-_FAULTS_OF_VECTORS = {
-    GeneratorFailureReason.CRASHED.value,
-    GeneratorFailureReason.FAILED.value,
-    MeasureFailureReason.CRASHED.value,
-    MeasureFailureReason.WRONG_OUTPUT.value,
-}
 _WITHOUT_VECTORS = "loops for vectors that fail"
+EditSample = Callable[[SearchedSchedule], Draft | None]
 
 
 def _place(technique: str) -> tuple[int, str]:
@@ -99,6 +92,11 @@ class TimedSchedule:
     symbol: str
     sample: str
     time_ms: float
+
+
+def _faults(population: Population) -> VectorFaults:
+    good, failed = ([one.draft for one in drafts] for drafts in (population.tried, population.failed))
+    return VectorFaults(population.names, good, failed)
 
 
 @dataclass
@@ -196,8 +194,10 @@ class ScheduleProposals:
         population = self._population(work.task_index, tried, work.round_index)
         if population is None or count < 1:
             return []
-        seed = f"{technique}/{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
-        taken = {*known, *(self.drafts.sha256_of(one.symbol, one.draft, work.task_index) for one in population.tried)}
+        seed = f"{technique}/{self._seed(work)}"
+        # Those of Halide's samples are known by their features.
+        tried_before = (*population.tried, *population.failed)
+        taken = {*known, *(self.drafts.sha256_of(one.symbol, one.draft, work.task_index) for one in tried_before)}
         candidates: list[Candidate] = []
         for proposal, sha256 in self._proposals(technique, population, count, seed, work.task_index):
             if len(candidates) == count:
@@ -214,8 +214,7 @@ class ScheduleProposals:
 
         Loops take the place of vectors that fail.
         """
-        good, failed = ([one.draft for one in drafts] for drafts in (population.tried, population.failed))
-        faults, of_vectors = VectorFaults(population.names, good, failed), random.Random(f"vectors/{seed}")
+        faults, of_vectors = _faults(population), random.Random(f"vectors/{seed}")
         try:
             for proposal in self._techniques[technique].propose(population, count, random.Random(seed)):
                 draft = faults.mended(proposal.draft, of_vectors)
@@ -230,17 +229,24 @@ class ScheduleProposals:
             text = f"{asked.title} failed, and is not asked again in this run: {told(error)}"
             self.listen(Notice(text, warning=True))
 
-    def edits_samples(self, task_index: int) -> bool:
-        """Whether samples of Halide's search may have vectors that the target cannot, or does not, compute rightly."""
-        names = self.drafts.names(task_index) if may_propose(self.context, self.context.tasks[task_index]) else None
-        return names is not None and names.shape.has_wrong_vectors
+    def editor(self, work: BatchInProgress, tried: Sequence[TimedSchedule]) -> EditSample | None:
+        """What edits a batch's samples of Halide's search; None where there is no doubt about the target's vectors."""
+        if not may_propose(self.context, self.context.tasks[work.task_index]):
+            return None
+        names = self.drafts.names(work.task_index)
+        if names is None or not (names.shape.has_wrong_vectors or self.context.profile.has_doubtful_vectors):
+            return None
+        population = self._population(work.task_index, tried, work.round_index)
+        assert population is not None, "the pipeline is described"
+        faults, source = _faults(population), random.Random(f"samples/{self._seed(work)}")
+        return lambda searched: self.drafts.edited(searched, faults, source)
 
     def keep_edited(
-        self, work: BatchInProgress, draft: Draft, searched: SearchedSchedule, place: int, known: Collection[str]
+        self, work: BatchInProgress, draft: Draft, searched: SearchedSchedule, place: int
     ) -> list[Candidate]:
         """Keep a sample that was edited as a candidate in that place of the batch; none if it is known already."""
         sha256 = self.drafts.sha256(draft, work.task_index)
-        if sha256 in known:
+        if sha256 in self.store.database.known_schedules(work.task_index):
             return []
         proposal = Proposal(draft, moves=(_WITHOUT_VECTORS,))
         return [self._keep(work, TechniqueName.SAMPLING, proposal, sha256, place, searched.duration_s)]
@@ -290,22 +296,8 @@ class ScheduleProposals:
             siblings=self._siblings.of(task_index, names),
             busy=self._busy(names, timed),
             lowering=self._lowerings.of(task_index, self._samples(task_index, tried, timed)),
-            failed=self._failed_drafts(names, [*candidates.values()], failed),
+            failed=self.drafts.failed(names, [*candidates.values()], failed),
         )
-
-    def _failed_drafts(
-        self, names: PipelineNames, candidates: Sequence[Candidate], failed: Mapping[str, str]
-    ) -> list[Failed]:
-        """What failed for a reason that may be its vectors, as far as it can be drafted."""
-        points = [one.point for one in candidates if isinstance(one.point, SchedulePoint)]
-        parents = {parent for point in points for parent in point.parents}
-        found = []
-        for one in candidates:
-            if failed.get(one.symbol) in _FAULTS_OF_VECTORS:
-                draft = self.drafts.draft(one.symbol, self.store.samples / one.sample, names)
-                if draft is not None:
-                    found.append(Failed(one.symbol, draft, one.symbol in parents))
-        return found
 
     def _samples(self, task_index: int, tried: Sequence[Tried], timed: Sequence[TimedSchedule]) -> dict[str, str]:
         """The hash of each schedule that was tried → its folder below samples/."""
@@ -353,6 +345,9 @@ class ScheduleProposals:
         shares = {names.funcs[name]: share for name, share in told.items() if name in names.funcs}
         total = sum(shares.values())
         return {name: share / total for name, share in shares.items()} if total > 0 else {}
+
+    def _seed(self, work: BatchInProgress) -> str:
+        return f"{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
 
     def _keep(
         self,

@@ -106,6 +106,7 @@ class StageShape:
         is_associative: its reduction's iterations may be computed apart and merged.
         is_wrong_in_vectors: Halide's vector code for the target computes it wrongly.
         is_wrong_if_inlined: the same, or so does that of what results where Funcs that it reads are inlined.
+        least_lanes: of its vectors, where the target has no code for fewer.
     """
 
     loops: tuple[LoopShape, ...]
@@ -117,6 +118,7 @@ class StageShape:
     arithmetic: int = 0
     is_wrong_in_vectors: bool = False
     is_wrong_if_inlined: bool = False
+    least_lanes: int = 1
 
 
 @dataclass(frozen=True)

@@ -180,11 +180,12 @@ public:
     std::map<std::string, Reads> reads;
     int operations = 0;
     bool has_floats = false;
+    int narrowest_bytes = 8;
 
     void of(const Definition &definition) {
         // What a definition repeats is in lets: an index is then a name that says nothing.
         for (const Expr &value : definition.values()) {
-            has_floats = has_floats || value.type().is_float();
+            add(value.type());
             substitute_in_all_lets(value).accept(this);
         }
         for (const Expr &arg : definition.args()) substitute_in_all_lets(arg).accept(this);
@@ -193,9 +194,14 @@ public:
 private:
     using IRGraphVisitor::visit;
 
+    void add(const Halide::Type &type) {
+        has_floats = has_floats || type.is_float();
+        if (type.bits() >= 8) narrowest_bytes = std::min(narrowest_bytes, type.bytes());
+    }
+
     void include(const Expr &expr) override {
         operations++;
-        has_floats = has_floats || expr.type().is_float();
+        add(expr.type());
         IRGraphVisitor::include(expr);
     }
 
@@ -228,9 +234,24 @@ bool is_associative(const Function &function, const Definition &definition) {
     return prove_associativity(function.name(), args, values).associative();
 }
 
+// What a target's vectors must not, or must, be.
+struct VectorRules {
+    WrongVectors wrong;
+    int vector_bytes = 0;
+
+    explicit VectorRules(const Halide::Target &target) : wrong(target) {
+        const bool is_hvx = target.arch == Halide::Target::Hexagon || target.has_feature(Halide::Target::HVX);
+        if (is_hvx) vector_bytes = target.natural_vector_size(Halide::UInt(8));
+    }
+
+    // HVX widens whole vectors: Halide 21's code generator ends where half of one is widened (CodeGen_Hexagon.cpp,
+    // `is_native_interleave`).
+    int least_lanes(int narrowest_bytes) const { return std::max(1, vector_bytes / narrowest_bytes); }
+};
+
 std::string json_of_stage(const Function &function, const Definition &definition, bool is_update,
                           const std::map<std::string, Expr> &extents, const Values &values,
-                          const WrongVectors &wrong) {
+                          const VectorRules &rules) {
     std::map<std::string, Expr> of_loops = extents;
     std::set<std::string> constant;
     for (const ReductionVariable &rvar : definition.schedule().rvars()) {
@@ -255,8 +276,9 @@ std::string json_of_stage(const Function &function, const Definition &definition
                    {"operations", std::to_string(of_stage.operations)},
                    {"arithmetic", std::to_string(ArithmeticOf(definition).operations)},
                    {"has_floats", truth(of_stage.has_floats)},
-                   {"is_wrong_in_vectors", truth(wrong.are_in(definition, false))},
-                   {"is_wrong_if_inlined", truth(wrong.are_in(definition, true))},
+                   {"is_wrong_in_vectors", truth(rules.wrong.are_in(definition, false))},
+                   {"is_wrong_if_inlined", truth(rules.wrong.are_in(definition, true))},
+                   {"least_lanes", std::to_string(rules.least_lanes(of_stage.narrowest_bytes))},
                    {"reads_itself", truth(reads_itself)},
                    {"is_associative", truth(is_update && is_associative(function, definition))}});
 }
@@ -307,7 +329,7 @@ std::set<std::string> externs_of(const std::map<std::string, Function> &function
 }
 
 std::string json_of_func(const Function &function, const Box &region, bool is_output, bool is_extern,
-                         const Values &values, const WrongVectors &wrong) {
+                         const Values &values, const VectorRules &rules) {
     std::map<std::string, Expr> extents;
     std::vector<std::string> sizes;
     for (int i = 0; i < function.dimensions(); i++) {
@@ -320,10 +342,10 @@ std::string json_of_func(const Function &function, const Box &region, bool is_ou
     if (function.has_extern_definition()) {
         stages.push_back(json_of_extern(function));
     } else if (function.has_pure_definition()) {
-        stages.push_back(json_of_stage(function, function.definition(), false, extents, values, wrong));
+        stages.push_back(json_of_stage(function, function.definition(), false, extents, values, rules));
     }
     for (const Definition &update : function.updates()) {
-        stages.push_back(json_of_stage(function, update, true, extents, values, wrong));
+        stages.push_back(json_of_stage(function, update, true, extents, values, rules));
     }
     int bytes = 0;
     for (const Halide::Type &type : function.output_types()) bytes += type.bytes();
@@ -349,11 +371,11 @@ std::string json_of_pipeline(const Halide::Pipeline &pipeline, const Halide::Tar
     const std::set<std::string> externs = externs_of(required.functions());
     std::set<std::string> outputs;
     for (const Function &output : halide_sdk_1::outputs_of(pipeline)) outputs.insert(output.name());
-    WrongVectors wrong(target);
-    for (const std::string &name : required.order()) wrong.add(required.functions().at(name));
+    VectorRules rules(target);
+    for (const std::string &name : required.order()) rules.wrong.add(required.functions().at(name));
     const auto func = [&](const std::string &name) {
         const bool is_output = outputs.count(name) > 0, is_extern = externs.count(name) > 0;
-        return "\n" + json_of_func(required.functions().at(name), regions[name], is_output, is_extern, values, wrong);
+        return "\n" + json_of_func(required.functions().at(name), regions[name], is_output, is_extern, values, rules);
     };
     const bool has_few = (target.arch == Halide::Target::X86 && !target.has_feature(Halide::Target::AVX512)) ||
                          (target.arch == Halide::Target::ARM && target.bits == 32) || target.arch == Halide::Target::WebAssembly;

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 
-from halide_autotune.autotune_loop.candidate import SearchedSchedule
+from halide_autotune.autotune_loop.candidate import Candidate, SchedulePoint, SearchedSchedule
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
@@ -21,11 +23,23 @@ from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.parse import parse_shipped_schedule
 from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
 from halide_autotune.autotune_loop.search.models.model import OF_NESTS
+from halide_autotune.autotune_loop.search.models.population import Failed
+from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.devices.timing.measurement import MeasureFailureReason
 from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator.run import GeneratorFailureReason
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.schedule.header import read_schedule
+
+# What vectors of a target may make of a schedule, if Halide's code for it is wrong.
+_FAULTS_OF_VECTORS = {
+    GeneratorFailureReason.CRASHED.value,
+    GeneratorFailureReason.FAILED.value,
+    MeasureFailureReason.CRASHED.value,
+    MeasureFailureReason.WRONG_OUTPUT.value,
+}
 
 
 @dataclass
@@ -64,13 +78,31 @@ class RunDrafts:
             self._drafts[key] = _drafted(path, names)
         return self._drafts[key]
 
-    def edited(self, task_index: int, searched: SearchedSchedule) -> Draft | None:
-        """A sample with loops in the place of vectors that the target does not compute rightly; None if it has none."""
-        names = None if searched.schedule_path is None else self.names(task_index)
-        draft = None if names is None or searched.schedule_path is None else _drafted(searched.schedule_path, names)
-        if names is None or draft is None or not DraftStructure(draft, names).has_wrong_vectors:
+    def failed(self, names: PipelineNames, candidates: Sequence[Candidate], reasons: Mapping[str, str]) -> list[Failed]:
+        """What failed for a reason that may be its vectors, as far as it can be drafted.
+
+        Args:
+            reasons: of the candidates that failed, by symbol.
+        """
+        points = [one.point for one in candidates if isinstance(one.point, SchedulePoint)]
+        parents = {parent for point in points for parent in point.parents}
+        found = []
+        for one in candidates:
+            if reasons.get(one.symbol) in _FAULTS_OF_VECTORS:
+                draft = self.draft(one.symbol, self.store.samples / one.sample, names)
+                if draft is not None:
+                    found.append(Failed(one.symbol, draft, one.symbol in parents))
+        return found
+
+    def edited(self, searched: SearchedSchedule, faults: VectorFaults, source: Random) -> Draft | None:
+        """A sample with loops in the place of vectors that are, or seem to be, wrong; None if it has none."""
+        names = faults.names
+        draft = None if searched.schedule_path is None else _drafted(searched.schedule_path, names)
+        if draft is None:
             return None
-        return repair(draft, names)
+        right = repair(draft, names) if DraftStructure(draft, names).has_wrong_vectors else draft
+        mended = faults.mended(right, source)
+        return None if mended is draft else mended
 
     def schedule(self, draft: Draft, task_index: int) -> Schedule:
         """What a draft of a task that was described says."""

@@ -11,13 +11,13 @@ from random import Random
 import numpy as np
 
 from halide_autotune.autotune_loop.draft.edit import loops_of_kind
-from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.repair import repair
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.directives import Split
 
-# Vectors of a stage; those of so many elements, or with a Func inlined into them; vectors of so many elements anywhere.
+# Vectors of a stage; those of so many elements, with a Func inlined into them or in a place; so many elements anywhere.
 Cause = tuple[Site | None, int | str | None]
 # How often a vector that was never tried makes a schedule fail, before others did; and how often something else does.
 _USUAL_RATE, _OTHER_RATE = 0.002, 0.05
@@ -37,11 +37,12 @@ class VectorFaults:
     by expectation maximisation). So those that are in good schedules, too, are cleared, and others blamed the more.
 
     Attributes:
+        names: of the pipeline.
         failed: whose output was wrong, or that could not be compiled or run for what may be a fault of vectors.
     """
 
     def __init__(self, names: PipelineNames, good: Iterable[Draft], failed: Iterable[Draft]) -> None:
-        self._names = names
+        self.names = names
         self._rates: Mapping[Cause, float] = {}
         self._usual_rate = 0.0
         of_failed = [self._causes(draft) for draft in failed]
@@ -70,7 +71,7 @@ class VectorFaults:
             for loop in loops_of_kind(stage, LoopKind.VECTORIZED):
                 stage = stage.with_kind(loop, None)
             draft = draft.with_func(site.func, func.with_stage(site.stage, stage))
-        return repair(draft, self._names)
+        return repair(draft, self.names)
 
     def _is_too_likely(self, vectors: Collection[Collection[Cause]]) -> bool:
         likelihood = self._likelihood(vectors)
@@ -85,7 +86,7 @@ class VectorFaults:
 
     def _causes(self, draft: Draft) -> dict[Site, list[Cause]]:
         """The stages with vectors, and what may make each fail."""
-        structure = DraftStructure(draft, self._names)
+        structure = DraftStructure(draft, self.names)
         causes: dict[Site, list[Cause]] = {}
         for name, func in draft.funcs.items():
             for index, stage in enumerate(func.stages):
@@ -98,7 +99,14 @@ class VectorFaults:
                 site = Site(name, index)
                 causes[site] = [(site, None), (site, lanes), (None, lanes)]
                 causes[site] += [(site, each) for each in structure.inlined_into(name)]
+                causes[site].append((site, _place(func)))
         return causes
+
+
+def _place(func: FuncDraft) -> str:
+    """Where a Func is computed, and whether it is kept for longer than it is computed at once."""
+    of = "" if func.compute is None else func.compute.func or ""
+    return f"computed in {of}" if func.store is None else f"computed in {of}, kept"
 
 
 def _rates(

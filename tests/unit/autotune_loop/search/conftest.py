@@ -52,7 +52,11 @@ def make(tmp_path: Path) -> Iterator[Make]:
             options = RunOptions.of(technique=technique.split(","), seed=seed, model=model, acquisition=acquisition)
             context = SimpleNamespace(
                 spec=SimpleNamespace(options=options),
-                profile=SimpleNamespace(machine=SimpleNamespace(gpu=gpu), halide_target=halide_target),
+                profile=SimpleNamespace(
+                    machine=SimpleNamespace(gpu=gpu),
+                    halide_target=halide_target,
+                    has_doubtful_vectors="hvx" in halide_target,
+                ),
                 tasks=[SimpleNamespace(function_name=NAME, parameters={}, space=space)] * 2,
                 workspace=SimpleNamespace(work_folder=store.work),
                 limits=SimpleNamespace(search_s=30.0, budget_s=budget_s),

@@ -6,10 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from halide_autotune.autotune_loop.candidate import Origin, SearchedSchedule, SearchPoint, found_by, technique_of
+from halide_autotune.autotune_loop.candidate import (
+    Candidate,
+    Origin,
+    SearchedSchedule,
+    SearchPoint,
+    found_by,
+    technique_of,
+)
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
-from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.events import SampleFailed
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
@@ -18,7 +24,7 @@ from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from tests.drafted_pipelines import header_drafts, recorded
-from tests.proposal_setting import NAME, WORK, Make, Setting, known, sampled
+from tests.proposal_setting import NAME, WORK, Make, Setting, known, points, sampled
 
 _, SKETCHES, EVOLUTION, _, _ = TechniqueName
 FUNC = recorded(NAME).funcs["output"]
@@ -74,21 +80,20 @@ def test_what_has_failed_all_the_time_is_proposed_without_its_vectors(make: Make
     sketches = run.proposals.propose(third, SKETCHES, [], known(run), 3, 0)
     assert sketches and all(found(one)[-1] == WITHOUT for one in sketches)
     again = run.proposals.propose(third, EVOLUTION, [], known(run), 6, 3)
-    second = [one for one in again if found(one) == (WITHOUT,)]
-    assert second and len({one.schedule_sha256 for one in again}) == len(again)
-    for one in second:
-        ((parent,),) = {one.point.parents}  # type: ignore[union-attr]  # a schedule as data, see `found`
-        (of,) = (each for each in failed if each.symbol == parent)
-        assert vectors(proposed(run, one.sample)) < vectors(proposed(run, of.sample))
+    parents = {point.parents[0]: one for one, point in zip(again, points(again), strict=True) if point.parents}
+    assert parents and len({one.schedule_sha256 for one in again}) == len(again)
+    samples = {each.symbol: each.sample for each in failed}
+    for parent, child in parents.items():
+        assert vectors(proposed(run, child.sample)) < vectors(proposed(run, samples[parent]))
     population = run.proposals._population(0, [], 3)
     assert population is not None
-    with_children = {one.symbol for one in population.failed if one.has_children}
-    assert with_children == {one.point.parents[0] for one in second}  # type: ignore[union-attr]  # as above
+    assert {one.symbol for one in population.failed if one.has_children} == {*parents}
 
 
-def found(candidate: object) -> tuple[str, ...]:
-    moves: tuple[str, ...] = candidate.point.moves  # type: ignore[attr-defined]  # of a schedule as data
-    return moves
+def found(candidate: Candidate) -> tuple[str, ...]:
+    """What is told of how a schedule was made."""
+    (point,) = points([candidate])
+    return point.moves
 
 
 def wrong_in_vectors(func: str) -> PipelineShape:
@@ -117,30 +122,48 @@ def searched(run: Setting, draft: Draft) -> SearchedSchedule:
 
 def test_samples_are_edited_where_the_target_gets_their_vectors_wrong(make: Make) -> None:
     run = make(script=lambda task: wrong_in_vectors("output"))
-    assert run.proposals.edits_samples(0) and TechniqueName.SAMPLING in run.proposals.techniques(0)
+    edit = run.proposals.editor(WORK, [])
+    assert edit is not None and TechniqueName.SAMPLING in run.proposals.techniques(0)
     sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft)))
-    edited = run.proposals.drafts.edited(0, sample)
+    edited = edit(sample)
     assert edited is not None and FUNC not in vectors(edited)
-    (kept,) = run.proposals.keep_edited(WORK, edited, sample, 4, set())
+    (kept,) = run.proposals.keep_edited(WORK, edited, sample, 4)
     assert kept.search_s == 0.25 and kept.sample_index == 4 and not kept.has_features
     assert technique_of(kept.point) == found_by(kept.point) == TechniqueName.SAMPLING
     assert run.store.database.candidate(kept.symbol) == kept
     assert proposed(run, kept.sample) == edited
-    assert run.proposals.keep_edited(WORK, edited, sample, 5, known(run)) == [], "it is known now"
+    assert run.proposals.keep_edited(WORK, edited, sample, 5) == [], "it is known now"
 
 
-def test_samples_with_other_vectors_stay_as_they_are(make: Make) -> None:
-    run = make(script=lambda task: wrong_in_vectors("no Func"))
-    sample = searched(run, header_drafts(NAME)[0])
-    assert not run.proposals.edits_samples(0) and run.proposals.drafts.edited(0, sample) is None
+def test_samples_are_edited_by_what_was_learnt_where_vectors_are_doubtful(make: Make) -> None:
+    assert make().proposals.editor(WORK, []) is None, "on x86-64 samples stay as they are, for the cost model"
+    run = make(halide_target="hexagon-32-noos-hvx-hvx_128-hvx_v66")
+    edit = run.proposals.editor(WORK, [])
+    sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft)))
+    assert edit is not None and edit(sample) is None, "nothing has failed yet"
+    for one in sampled(run, 6):
+        fail(run, one.symbol, "measure", "wrong output")
+    edit = run.proposals.editor(BatchInProgress(2, 0), [])
+    assert edit is not None
+    edited = edit(sample)
+    assert edited is not None and vectors(edited) < vectors(proposed_of(sample))
+
+
+def proposed_of(sample: SearchedSchedule) -> Draft:
+    assert sample.schedule_path is not None
+    return draft_of(parse_schedule(sample.schedule_path.read_text()), recorded(NAME))
+
+
+def test_samples_without_such_vectors_stay_as_they_are(make: Make) -> None:
     run = make(script=lambda task: wrong_in_vectors("output"))
-    without = PipelineNames(wrong_in_vectors("output"))
+    edit = run.proposals.editor(WORK, [])
+    assert edit is not None
     draft = next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft))
     func = draft.funcs[FUNC]
     stage = replace(func.stages[0], kinds={})
-    assert without.shape.has_wrong_vectors
-    assert run.proposals.drafts.edited(0, searched(run, draft.with_func(FUNC, func.with_stage(0, stage)))) is None
+    assert edit(searched(run, draft.with_func(FUNC, func.with_stage(0, stage)))) is None
     damaged = searched(run, draft)
     assert damaged.schedule_path is not None
     damaged.schedule_path.write_text("damaged")
-    assert run.proposals.drafts.edited(0, damaged) is None
+    assert edit(damaged) is None
+    assert make("sampling", script=lambda task: wrong_in_vectors("output")).proposals.editor(WORK, []) is None

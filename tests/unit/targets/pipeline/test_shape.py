@@ -233,3 +233,22 @@ def test_what_riscv_multiplies_wrongly_in_vectors_is_told(
         "total": [(False, False), (True, True)],
     }
     assert wrong(TARGET) == wrong("arm-64-linux-no_runtime") == {}, "they are right there"
+
+
+def test_how_many_values_hvx_must_have_in_a_vector_is_told(
+    open_program: OpenProgram, cpp_compiler: HostCppCompiler
+) -> None:
+    program = open_program("products.cpp")
+
+    def least(target: str) -> dict[str, list[int]]:
+        inspected = Inspected(program, program.names[0], {}, target)
+        unchanged = PipelinePreparation(build_preparation_plugin(cpp_compiler), {})
+        shape = describe_pipeline(inspected, unchanged, cpp_compiler)
+        assert isinstance(shape, PipelineShape), shape
+        return {func.name: [stage.least_lanes for stage in func.stages] for func in shape.funcs}
+
+    of_hvx = least("hexagon-32-noos-hvx-hvx_128-hvx_v66-no_runtime")
+    assert of_hvx["signed_sum"] == [128], "of bytes"
+    assert of_hvx["of_widened"] == [64] and of_hvx["of_both"] == [32], "of what others have widened"
+    assert of_hvx["total"] == [32, 128]
+    assert {lanes for stages in least(TARGET).values() for lanes in stages} == {1}
