@@ -32,7 +32,7 @@ from halide_autotune.autotune_loop.search.code_builds import LEAST, CodeBuilds, 
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
 from halide_autotune.autotune_loop.search.plan import full_beam_point, greedy_point
 from halide_autotune.autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
-from halide_autotune.autotune_loop.search.schedule_proposals import EditSample, ScheduleProposals, TimedSchedule
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
 from halide_autotune.autotune_loop.search.selection import choose_batch
 from halide_autotune.autotune_loop.search.waiting import result_unless
 from halide_autotune.autotune_loop.specification.run_context import RunContext
@@ -120,8 +120,7 @@ class BatchBuilder:
         count -= len(left)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)
-        edit = self.proposals.editor(work, tried) if sampled > 0 else None
-        work.edits_samples = edit is not None
+        work.edit = self.proposals.editor(work, tried) if sampled > 0 else None
         # What the pool's searches take says whether the default's has the time that it needs.
         is_after_pool = full_search and round_index == 0 and sampled > 0
         full = self._submit_default(work, guide, []) if full_search and not is_after_pool else None
@@ -131,7 +130,7 @@ class BatchBuilder:
         if is_after_pool:
             full = self._submit_default(work, guide, pool)
         with timed(work, "choose"):
-            chosen = self._choose(work, pool, sampled, int(full_search), edit)
+            chosen = self._choose(work, pool, sampled, int(full_search))
             # What one technique has no schedules for goes to the next; evolution, which always has some, is the last.
             for technique, share in shares.items():
                 wanted = share + (count - len(chosen) - share if technique == TechniqueName.EVOLUTION else 0)
@@ -230,9 +229,7 @@ class BatchBuilder:
         point = replace(point, values=work.values)
         return self.executor.submit(Search(folder, work.task_index, point, symbol))
 
-    def _choose(
-        self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int, edit: EditSample | None
-    ) -> list[Candidate]:
+    def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:
         if not pool or self.stop.is_set():
             return []
         network = self.context.network
@@ -243,7 +240,7 @@ class BatchBuilder:
         indices = choose_batch(features, predicted_ms, count, sampling.random_share, sampling.diversity, seed)
         candidates: list[Candidate] = []
         for i in indices:
-            draft, place = None if edit is None else edit(pool[i]), first + len(candidates)
+            draft, place = None if work.edit is None else work.edit(pool[i]), first + len(candidates)
             if draft is None:
                 candidates.append(self._keep(work, pool[i], place, predicted_ms[i]))
             else:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import SearchedSchedule, SearchFailure, SearchPoint
+from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Listener, SearchProgress
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import Search
@@ -35,14 +36,14 @@ class BatchInProgress:
 
     Attributes:
         values: of the tuned parameters that its searches are made with; empty where none are tuned.
-        edits_samples: Halide's samples are edited before they are built.
+        edit: gives a sample of Halide's search other vectors, None if it needs none; None where none is edited.
     """
 
     round_index: int
     task_index: int
     failed: int = 0
     values: Mapping[str, str] = field(default_factory=dict)
-    edits_samples: bool = False
+    edit: Callable[[SearchedSchedule], Draft | None] | None = None
     stages_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -124,7 +125,7 @@ class PoolSearch:
             ):
                 label = f"{work.round_index}_{work.task_index}_{submitted}"
                 folder = self.context.workspace.work_folder / "search" / label
-                search = Search(folder, work.task_index, next(points), tells_schedule=work.edits_samples)
+                search = Search(folder, work.task_index, next(points), tells_schedule=work.edit is not None)
                 under_way.append(self.executor.submit(search))
                 submitted += 1
             found = result_unless(under_way[0], late) if under_way else None

@@ -63,7 +63,6 @@ _FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
 
 
 _WITHOUT_VECTORS = "loops for vectors that fail"
-EditSample = Callable[[SearchedSchedule], Draft | None]
 
 
 def _place(technique: str) -> tuple[int, str]:
@@ -196,8 +195,9 @@ class ScheduleProposals:
             return []
         seed = f"{technique}/{self._seed(work)}"
         # Those of Halide's samples are known by their features.
-        tried_before = (*population.tried, *population.failed)
-        taken = {*known, *(self.drafts.sha256_of(one.symbol, one.draft, work.task_index) for one in tried_before)}
+        before = {one.symbol: one.draft for one in population.tried}
+        before |= {one.symbol: one.draft for one in population.failed}
+        taken = {*known, *(self.drafts.sha256_of(*one, work.task_index) for one in before.items())}
         candidates: list[Candidate] = []
         for proposal, sha256 in self._proposals(technique, population, count, seed, work.task_index):
             if len(candidates) == count:
@@ -229,7 +229,9 @@ class ScheduleProposals:
             text = f"{asked.title} failed, and is not asked again in this run: {told(error)}"
             self.listen(Notice(text, warning=True))
 
-    def editor(self, work: BatchInProgress, tried: Sequence[TimedSchedule]) -> EditSample | None:
+    def editor(
+        self, work: BatchInProgress, tried: Sequence[TimedSchedule]
+    ) -> Callable[[SearchedSchedule], Draft | None] | None:
         """What edits a batch's samples of Halide's search; None where there is no doubt about the target's vectors."""
         if not may_propose(self.context, self.context.tasks[work.task_index]):
             return None
