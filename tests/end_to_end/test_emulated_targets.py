@@ -78,6 +78,27 @@ def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
     assert "hexagon-32-noos" in header.read_text()
 
 
+# The product is right in loops alone; the clamped input is copied in vectors.
+SHARPEN = """\
+import halide as hl
+
+x, y = hl.Var("x"), hl.Var("y")
+
+
+@hl.generator(name="sharpen")
+class Sharpen(hl.Generator):
+    input = hl.InputBuffer(hl.UInt(8), 2)
+    output = hl.OutputBuffer(hl.UInt(8), 2)
+
+    def generate(self):
+        inside = hl.BoundaryConditions.repeat_edge(self.input)
+        widened, padded = hl.Func("widened"), hl.Func("padded")
+        padded[x, y] = inside[x, y] ^ hl.u8(1)
+        widened[x, y] = hl.i16(padded[x, y])
+        self.output[x, y] = hl.u8_sat(widened[x, y] * 3 - widened[x + 1, y] - widened[x, y + 1])
+        self.input.set_estimates([(0, 128), (0, 32)])
+        self.output.set_estimates([(0, 128), (0, 32)])
+"""
 AVERAGE = """
 import halide as hl
 
@@ -131,6 +152,19 @@ def test_a_rival_with_right_outputs_competes_where_all_vectors_are_wrong(tune: T
 
 
 @pytest.mark.slow
+def test_what_halide_multiplies_wrongly_for_riscv_is_computed_in_loops(tune: Tune, tmp_path: Path) -> None:
+    needs("riscv64-rvv")
+    (tmp_path / "sharpen.py").write_text(SHARPEN)
+    run = tmp_path / "run"
+    result = tune(str(tmp_path / "sharpen.py"), target="riscv64-rvv", rounds=1, batch_size=8, run_folder=run)
+    assert result.totals.samples_timed > 0
+    sql = "SELECT c.sample FROM failures f JOIN candidates c ON c.symbol = f.symbol WHERE f.reason = 'wrong output'"
+    assert {*rows(run, sql)} <= {(0,)}, "nothing but the default, which Halide makes alone"
+    headers = [path.read_text() for path in (run / "samples/batch_0_0").glob("[1-9]*/*.schedule.h")]
+    assert any(".vectorize(" in text for text in headers), "what is copied may be in vectors"
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # as above
 @pytest.mark.usefixtures("tensorflow_ready", "forked_tensorflow")
 def test_random_programs_are_timed_without_a_rival(settings: Settings, tmp_path: Path) -> None:
@@ -179,7 +213,8 @@ def test_floats_are_kept_out_of_vectors_that_cannot_hold_them(tune: Tune, exampl
         run_folder=tmp_path / "run",
     )
     assert result.totals.samples_timed > 0
-    origins = {origin for (origin,) in rows(tmp_path / "run", "SELECT origin FROM candidates WHERE round >= 0")}
-    assert "sketch" in origins and "random search" not in origins
+    found = {*rows(tmp_path / "run", "SELECT origin, lineage IS NOT NULL FROM candidates")}
+    assert ("sketch", 1) in found and ("random search", 1) in found, "samples are edited"
+    assert ("random search", 0) not in found
     headers = [path.read_text() for path in (tmp_path / "run/samples").rglob("batch_*/*/*.schedule.h")]
     assert headers and not any(".vectorize(" in text for text in headers)

@@ -260,3 +260,48 @@ def test_without_vectors_of_floats_none_is_made() -> None:
         )
 
     assert vectors(Mutation(without)) == 0 < vectors(Mutation(names))
+
+
+def changed_stages(names: PipelineNames, **facts: object) -> PipelineNames:
+    """The pipeline as another target may have it."""
+    funcs = tuple(
+        replace(func, stages=tuple(replace(stage, **facts) for stage in func.stages))  # type: ignore[arg-type]  # by name
+        for func in names.shape.funcs
+    )
+    return PipelineNames(replace(names.shape, funcs=funcs))
+
+
+def test_vectors_that_the_target_gets_wrong_are_made_nowhere() -> None:
+    names = recorded("stencil_chain")
+    wrong = changed_stages(names, is_wrong_in_vectors=True, is_wrong_if_inlined=True)
+    if_inlined = changed_stages(names, is_wrong_if_inlined=True)
+    only = {move.name: 0.0 for move in MOVES} | {"vectorize": 1.0, "inline": 1.0, "stop inlining": 1.0}
+
+    def made(of: PipelineNames) -> list[DraftStructure]:
+        mutation, source = Mutation(of), Random(9)
+        children = [mutation.child(plain_draft(of), source, only, 4) for _ in range(60)]
+        return [DraftStructure(child.draft, of) for child in children if child is not None]
+
+    def with_vectors(structure: DraftStructure) -> set[str]:
+        stages = stages_with_loops(structure)
+        return {site.func for site, stage in stages if VECTOR in stage.kinds.values()}
+
+    assert not any(map(with_vectors, made(wrong))) and any(map(with_vectors, made(names)))
+    some = [(structure, name) for structure in made(if_inlined) for name in with_vectors(structure)]
+    assert some and not any(structure.inlined_into(name) for structure, name in some)
+
+
+def test_vectors_have_as_many_elements_as_the_target_needs() -> None:
+    names = changed_stages(recorded("stencil_chain"), least_lanes=64)
+    mutation, source = Mutation(names), Random(9)
+    only = {move.name: 0.0 for move in MOVES} | {"vectorize": 1.0}
+    children = [mutation.child(plain_draft(names), source, only, 2) for _ in range(40)]
+    lanes = {
+        made.factor
+        for child in children
+        if child is not None
+        for _, stage in stages_with_loops(DraftStructure(child.draft, names))
+        for made in stage.transforms
+        if isinstance(made, Split) and stage.kinds.get(made.inner) is VECTOR
+    }
+    assert lanes == {64, 128}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ from halide_autotune.targets.pipeline.shape import describe_pipeline
 from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
-from tests.drafted_pipelines import func, pipeline, read
+from tests.drafted_pipelines import func, pipeline, read, recorded
 
 pytestmark = pytest.mark.toolchain
 
@@ -281,3 +282,24 @@ def test_what_is_summed_in_parts_is_right(named: Named, settings: Settings, tmp_
     assert len(results) == 3
     for result in results:
         assert result.failure is None and result.reference is not None, result
+
+
+def test_vectors_are_as_long_as_the_target_needs() -> None:
+    names = recorded("stencil_chain")
+    funcs = tuple(
+        replace(each, stages=tuple(replace(stage, least_lanes=64) for stage in each.stages))
+        for each in names.shape.funcs
+    )
+
+    def lanes(of: PipelineNames) -> set[int]:
+        return {
+            made.factor
+            for sketch in sketches(of, 4)
+            for func in sketch.draft.funcs.values()
+            for stage in func.stages
+            for made in stage.transforms
+            if isinstance(made, Split) and stage.kinds.get(made.inner) is LoopKind.VECTORIZED
+            if isinstance(made.factor, int)
+        }
+
+    assert min(lanes(names)) < 64 == min(lanes(PipelineNames(replace(names.shape, funcs=funcs))))
