@@ -27,6 +27,12 @@ for group in groups:
 _LOCK = threading.Lock()
 
 
+def begin_watching() -> None:
+    """Call it before a child is started: else the first one is alone while the watcher starts."""
+    with _LOCK:
+        _watcher()
+
+
 def watch_over(group: int) -> None:
     """Have a process group killed when this process ends, even by SIGKILL, unless it is forgotten before.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from halide_autotune.targets.process.child_guard import forget, watch_over
+from halide_autotune.targets.process.child_guard import begin_watching, forget, watch_over
 from halide_autotune.targets.process.stop_signal import StopSignal
 
 LOG_TAIL_BYTES = 64 * 1024
@@ -129,6 +129,7 @@ def run_limited(
         OSError: the program cannot be started.
     """
     with tempfile.TemporaryFile() as log:
+        begin_watching()
         started = time.monotonic()
         child = subprocess.Popen(
             list(arguments),

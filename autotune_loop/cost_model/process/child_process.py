@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from halide_autotune.targets.errors import ToolchainError
-from halide_autotune.targets.process.child_guard import forget, watch_over
+from halide_autotune.targets.process.child_guard import begin_watching, forget, watch_over
 
 
 class ModelProcessError(ToolchainError):
@@ -55,6 +55,7 @@ class ChildProcess:
         self._title = title
         to_read, self._requests = Pipe(duplex=False)
         self._answers, to_write = Pipe(duplex=False)
+        begin_watching()
         try:
             with to_read, to_write, log_path.open("ab") as log:
                 self._log_start_bytes = log.tell()

@@ -40,6 +40,22 @@ def test_a_child_and_its_own_end_with_the_process(how: signal.Signals, tmp_path:
     assert all(has_ended(pid) for pid in ids)
 
 
+def test_the_watcher_runs_before_the_first_child(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys\n"
+        "from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited\n"
+        "started, begin = [], subprocess.Popen.__init__\n"
+        "def told(self, arguments, **more):\n"
+        "    started.append(arguments[-1])\n"
+        "    begin(self, arguments, **more)\n"
+        "subprocess.Popen.__init__ = told\n"
+        "run_limited(['sleep', '0'], ProcessLimits(60.0, 2**30))\n"
+        "print(started.index('0'), len(started))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.split() == ["1", "2"]
+
+
 def test_what_is_forgotten_stays(tmp_path: Path) -> None:
     program = (
         "import subprocess, sys\n"
