@@ -27,6 +27,7 @@ _PASSES = 100
 # A schedule that is more likely to fail is changed. With one doubtful vector alone it is tried if it is likelier yet:
 # that tells whether the vector is to blame.
 _TOO_LIKELY, _TOO_LIKELY_ALONE = 0.5, 0.6
+# A vector that is less likely to fail counts as cleared.
 _DOUBTFUL = 0.05
 
 
@@ -36,9 +37,10 @@ class VectorFaults:
     A schedule fails if one of its vectors does: how often each does is what explains best what happened (a noisy or,
     by expectation maximisation). So those that are in good schedules, too, are cleared, and others blamed the more.
 
-    Attributes:
+    Args:
         names: of the pipeline.
-        failed: whose output was wrong, or that could not be compiled or run for what may be a fault of vectors.
+        good: schedules that were timed.
+        failed: those whose output was wrong, or that could not be compiled or run for what may be a fault of vectors.
     """
 
     def __init__(self, names: PipelineNames, good: Iterable[Draft], failed: Iterable[Draft]) -> None:
