@@ -144,7 +144,8 @@ class DraftReads:
         if name not in self._shapes or depth > 50:
             return any(stage.is_wrong_if_inlined for shape in self._shapes.values() for stage in shape.stages)
         stages, inlined = self._shapes[name].stages, self.inlined_into(name)
-        if any(stage.is_wrong_in_vectors or (inlined and stage.is_wrong_if_inlined) for stage in stages):
+        has_narrow = any(self._shapes[each].is_narrow for each in inlined if each in self._shapes)
+        if any(stage.is_wrong_in_vectors or (has_narrow and stage.is_wrong_if_inlined) for stage in stages):
             return True
         return any(self._is_wrong_in_vectors(each, depth + 1) for each in inlined)
 

@@ -98,6 +98,15 @@ def _is_of_data(dimension: ReadDimension) -> bool:
     return dimension.slopes is None and dimension.width is None
 
 
+def _spoils_vectors(structure: DraftStructure, name: str) -> bool:
+    """Whether what reads a Func is right in vectors only as long as that is in memory."""
+    shape = structure.shape(name)
+    readers = [(structure.shape(site.func), site.stage) for site in structure.users.get(name, ())]
+    stages = [reader.stages[stage] for reader, stage in readers if reader is not None]
+    is_spoilt = any(stage.is_wrong_if_inlined and not stage.is_wrong_in_vectors for stage in stages)
+    return shape is not None and shape.is_narrow and is_spoilt
+
+
 def is_worth_inlining(
     structure: DraftStructure, name: str, weight: int, budget: int, *, channels_share: bool, in_pairs: bool
 ) -> bool:
@@ -109,6 +118,8 @@ def is_worth_inlining(
     """
     shape = structure.shape(name)
     if shape is None or len(shape.stages) != 1 or shape.is_output or shape.is_extern or not structure.users.get(name):
+        return False
+    if _spoils_vectors(structure, name):
         return False
     if name in structure.names.shapes and is_trivial(structure.names, name):
         return True

@@ -100,6 +100,8 @@ public:
         }
     }
 
+    bool is_narrow(const std::string &function) const { return narrow.count(function) > 0; }
+
     // Whether a definition's values are wrong as they are written, or once what they read is inlined.
     bool are_in(const Halide::Internal::Definition &definition, bool inlined) const {
         if (!is_doubtful) return false;

@@ -105,7 +105,7 @@ class StageShape:
         has_floats: one of them is a float.
         is_associative: its reduction's iterations may be computed apart and merged.
         is_wrong_in_vectors: Halide's vector code for the target computes it wrongly.
-        is_wrong_if_inlined: the same, or so does that of what results where Funcs that it reads are inlined.
+        is_wrong_if_inlined: the same, or so does that of what results where narrow Funcs that it reads are inlined.
         least_lanes: of its vectors, where the target has no code for fewer.
     """
 
@@ -132,6 +132,7 @@ class FuncShape:
         bounded: the arguments whose bounds its generator promises.
         is_extern: an extern stage computes it or reads it, so it is computed at the root.
         stages: the pure definition, then the updates; of an extern Func one without loops.
+        is_narrow: a narrower type than its own holds its values, and where it is inlined that makes wrong vectors.
     """
 
     name: str
@@ -143,6 +144,7 @@ class FuncShape:
     narrowest_bytes: int
     bounded: tuple[str, ...]
     stages: tuple[StageShape, ...]
+    is_narrow: bool = False
 
     @property
     def points(self) -> int:

@@ -361,6 +361,7 @@ std::string json_of_func(const Function &function, const Box &region, bool is_ou
                    {"value_bytes", std::to_string(bytes)},
                    {"narrowest_bytes", std::to_string(narrowest)},
                    {"bounded", listed(bounded)},
+                   {"is_narrow", truth(rules.wrong.is_narrow(function.name()))},
                    {"stages", listed(stages)}});
 }
 

@@ -265,7 +265,8 @@ def test_without_vectors_of_floats_none_is_made() -> None:
 def changed_stages(names: PipelineNames, **facts: object) -> PipelineNames:
     """The pipeline as another target may have it."""
     funcs = tuple(
-        replace(func, stages=tuple(replace(stage, **facts) for stage in func.stages))  # type: ignore[arg-type]  # by name
+        # By name.
+        replace(func, is_narrow=True, stages=tuple(replace(stage, **facts) for stage in func.stages))  # type: ignore[arg-type]
         for func in names.shape.funcs
     )
     return PipelineNames(replace(names.shape, funcs=funcs))

@@ -303,3 +303,16 @@ def test_vectors_are_as_long_as_the_target_needs() -> None:
         }
 
     assert min(lanes(names)) < 64 == min(lanes(PipelineNames(replace(names.shape, funcs=funcs))))
+
+
+def test_what_spoils_the_vectors_of_its_readers_is_stored() -> None:
+    usual = pipeline(
+        func("wide", (640, 480), read("in", ("x", 1), ("y", 1), is_input=True)),
+        func("output", (640, 480), read("wide", ("x", 1), ("y", 1))),
+    )
+    wide, out = usual.shape.funcs
+    spoilt = replace(out, stages=tuple(replace(stage, is_wrong_if_inlined=True) for stage in out.stages))
+    names = PipelineNames(replace(usual.shape, funcs=(replace(wide, is_narrow=True), spoilt)))
+    first, other = (next(iter(sketches(of, 4))).draft.funcs for of in (usual, names))
+    assert first["wide"].is_inlined and not other["wide"].is_inlined
+    assert any(LoopKind.VECTORIZED in stage.kinds.values() for stage in other["output"].stages)

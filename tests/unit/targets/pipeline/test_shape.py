@@ -219,6 +219,10 @@ def test_what_riscv_multiplies_wrongly_in_vectors_is_told(
         unchanged = PipelinePreparation(build_preparation_plugin(cpp_compiler), {})
         shape = describe_pipeline(inspected, unchanged, cpp_compiler)
         assert isinstance(shape, PipelineShape), shape
+        narrow = {func.name for func in shape.funcs if func.is_narrow}
+        assert narrow & {"widened", "wider_yet", "signed_sum"} == (
+            {"widened", "wider_yet"} if "rvv" in target else set()
+        )
         return {
             func.name: [(stage.is_wrong_in_vectors, stage.is_wrong_if_inlined) for stage in func.stages]
             for func in shape.funcs
