@@ -19,7 +19,7 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, parameters_of_python
 from halide_autotune.targets.generator.preload import Preload
 from halide_autotune.targets.generator.python_server import LONGEST_MESSAGE_BYTES
-from halide_autotune.targets.process.child_guard import begin_watching, forget, watch_over
+from halide_autotune.targets.process.child_guard import forget, start_child
 from halide_autotune.targets.process.content_cache import file_sha256
 from halide_autotune.targets.process.limited_process import (
     ProcessLimits,
@@ -60,9 +60,8 @@ class PythonGeneratorProgram:
         self._of_preloads: dict[Path, PythonGeneratorProgram] = {}
         self._lock = threading.Lock()
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        begin_watching()
         with child_socket:
-            self._process = subprocess.Popen(
+            self._process = start_child(
                 # -P: a targets.py in the working directory is the user's.
                 [
                     sys.executable,
@@ -76,9 +75,7 @@ class PythonGeneratorProgram:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=dict(environment),
-                start_new_session=True,
             )
-        watch_over(self._process.pid)
         self.names = self._await_ready()
 
     def _await_ready(self) -> tuple[str, ...]:

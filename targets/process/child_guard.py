@@ -8,6 +8,8 @@ import functools
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 # It reads which process groups there are, and at the end of its input kills those that are left. The input ends with
 # this process, a SIGKILL included. Its own session keeps the terminal's signals away.
@@ -27,10 +29,20 @@ for group in groups:
 _LOCK = threading.Lock()
 
 
-def begin_watching() -> None:
-    """Call it before a child is started: else the first one is alone while the watcher starts."""
+def start_child(arguments: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, and watch over its process group.
+
+    Args:
+        options: of `subprocess.Popen`.
+
+    Raises:
+        OSError: it cannot be started.
+    """
     with _LOCK:
-        _watcher()
+        _watcher()  # before the child, which would be alone while the watcher starts
+    child = subprocess.Popen(list(arguments), start_new_session=True, **options)
+    watch_over(child.pid)
+    return child
 
 
 def watch_over(group: int) -> None:

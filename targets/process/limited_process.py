@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from halide_autotune.targets.process.child_guard import begin_watching, forget, watch_over
+from halide_autotune.targets.process.child_guard import forget, start_child
 from halide_autotune.targets.process.stop_signal import StopSignal
 
 LOG_TAIL_BYTES = 64 * 1024
@@ -129,18 +129,15 @@ def run_limited(
         OSError: the program cannot be started.
     """
     with tempfile.TemporaryFile() as log:
-        begin_watching()
         started = time.monotonic()
-        child = subprocess.Popen(
-            list(arguments),
+        child = start_child(
+            arguments,
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=None if environment is None else dict(environment),
             cwd=folder,
-            start_new_session=True,
         )
-        watch_over(child.pid)
         ended = os.pidfd_open(child.pid)
         try:
             with contextlib.suppress(ProcessLookupError):  # it has already ended

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from halide_autotune.targets.errors import ToolchainError
-from halide_autotune.targets.process.child_guard import begin_watching, forget, watch_over
+from halide_autotune.targets.process.child_guard import forget, start_child
 
 
 class ModelProcessError(ToolchainError):
@@ -55,21 +55,19 @@ class ChildProcess:
         self._title = title
         to_read, self._requests = Pipe(duplex=False)
         self._answers, to_write = Pipe(duplex=False)
-        begin_watching()
         try:
             with to_read, to_write, log_path.open("ab") as log:
                 self._log_start_bytes = log.tell()
-                self._child = subprocess.Popen(
-                    list(command),
+                # In a session of its own: Ctrl-C goes to the parent, which closes its children in order.
+                self._child = start_child(
+                    command,
                     stdin=to_read.fileno(),
                     stdout=to_write.fileno(),
                     stderr=log,
                     env=dict(environment),
-                    start_new_session=True,  # Ctrl-C goes to the parent, which closes its children in order
                 )
         except OSError as error:
             raise ModelProcessError(f"The {title} cannot be started: {error}.") from error
-        watch_over(self._child.pid)
 
     def send(self, request: object, deadline_s: float) -> None:
         """Send an object before the deadline (of `time.monotonic`)."""
