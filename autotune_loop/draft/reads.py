@@ -134,28 +134,36 @@ class DraftReads:
             for stage in func.stages
         )
 
-    def _has_floats(self, name: str, depth: int = 0) -> bool:
-        stages = self._shapes[name].stages if name in self._shapes else ()
-        if any(stage.has_floats for stage in stages) or depth > 50:
-            return True
-        return any(self._has_floats(each, depth + 1) for each in self.inlined_into(name))
+    def _has_floats(self, name: str) -> bool:
+        computed = (self._shapes[each] for each in self._computed_with(name) if each in self._shapes)
+        return any(stage.has_floats for shape in computed for stage in shape.stages)
 
-    def _is_wrong_in_vectors(self, name: str, depth: int = 0) -> bool:
-        if name not in self._shapes or depth > 50:
-            return any(stage.is_wrong_if_inlined for shape in self._shapes.values() for stage in shape.stages)
-        stages, inlined = self._shapes[name].stages, self.inlined_into(name)
-        has_narrow = any(self._shapes[each].is_narrow for each in inlined if each in self._shapes)
-        if any(stage.is_wrong_in_vectors or (has_narrow and stage.is_wrong_if_inlined) for stage in stages):
-            return True
-        return any(self._is_wrong_in_vectors(each, depth + 1) for each in inlined)
+    def _is_wrong_in_vectors(self, name: str) -> bool:
+        for each in self._computed_with(name):
+            if each not in self._shapes:
+                return any(stage.is_wrong_if_inlined for shape in self._shapes.values() for stage in shape.stages)
+            inlined = [self._shapes[one] for one in self.inlined_into(each) if one in self._shapes]
+            has_narrow = any(shape.is_narrow for shape in inlined)
+            stages = self._shapes[each].stages
+            if any(stage.is_wrong_in_vectors or (has_narrow and stage.is_wrong_if_inlined) for stage in stages):
+                return True
+        return False
 
-    def least_lanes(self, name: str, depth: int = 0) -> int:
+    def least_lanes(self, name: str) -> int:
         """How many elements vectors of a Func must have, with what is inlined into it."""
-        shape = self._shapes.get(name)
-        if shape is None or depth > 50:
+        if self.names.shape.least_lanes == 1:
             return 1
-        of_inlined = (self.least_lanes(each, depth + 1) for each in self.inlined_into(name))
-        return max((1, *(stage.least_lanes for stage in shape.stages), *of_inlined))
+        computed = (self._shapes[each] for each in self._computed_with(name) if each in self._shapes)
+        return max((1, *(stage.least_lanes for shape in computed for stage in shape.stages)))
+
+    def _computed_with(self, name: str) -> list[str]:
+        """A Func and all that are inlined into it, at any depth."""
+        found, todo = dict.fromkeys([name]), [name]
+        while todo:
+            new = [each for each in self.inlined_into(todo.pop()) if each not in found]
+            found.update(dict.fromkeys(new))
+            todo += new
+        return [*found]
 
     def inlined_into(self, name: str) -> list[str]:
         """The Funcs that its stages read and that are computed there."""

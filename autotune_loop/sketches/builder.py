@@ -182,23 +182,16 @@ class SketchBuilder:
         """How many values fill a vector: of the widest type that is computed with, or of the Func's own."""
         if not self._style.is_wide:
             return self._lanes_of_widest(name)
-        _, least = self._computed_with(name)
-        return max(1, self._names.shape.vector_bytes // max(1, self._original(name).narrowest_bytes), least)
+        lanes = self._names.shape.vector_bytes // max(1, self._original(name).narrowest_bytes)
+        return max(1, lanes, self._least_lanes(name))
 
     def _lanes_of_widest(self, name: str) -> int:
-        widest_bytes, least = self._computed_with(name)
-        return max(1, self._names.shape.vector_bytes // widest_bytes, least)
-
-    def _computed_with(self, name: str) -> tuple[int, int]:
-        """The bytes of the widest values that a Func is computed with, and the least number of lanes."""
         original = self._original(name)
-        widest_bytes, least = max(1, original.narrowest_bytes), 1
+        widest = max(1, original.narrowest_bytes)
         seen = set()
         todo = [original]
         while todo:
-            computed = todo.pop()
-            least = max((least, *(stage.least_lanes for stage in computed.stages)))
-            for read in (read for stage in computed.stages for read in stage.reads):
+            for read in (read for stage in todo.pop().stages for read in stage.reads):
                 inner = self._names.funcs.get(read.name)
                 if inner is None or inner in seen:
                     continue
@@ -206,10 +199,13 @@ class SketchBuilder:
                 if not any(dimension.slopes for dimension in read.dimensions):
                     continue  # a table or a scalar: not read by vectors
                 shape = self._names.shapes[inner]
-                widest_bytes = max(widest_bytes, shape.narrowest_bytes)
+                widest = max(widest, shape.narrowest_bytes)
                 if self._draft.funcs[inner].compute is None and len(shape.stages) == 1:
                     todo.append(shape)
-        return widest_bytes, least
+        return max(1, self._names.shape.vector_bytes // widest, self._least_lanes(name))
+
+    def _least_lanes(self, name: str) -> int:
+        return DraftStructure(self._draft, self._names).least_lanes(name)
 
     def _original(self, name: str) -> FuncShape:
         """The Func, or the one that it is a copy of."""

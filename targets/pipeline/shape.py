@@ -182,6 +182,11 @@ class PipelineShape:
         return any(stage.has_floats for func in self.funcs for stage in func.stages)
 
     @cached_property
+    def least_lanes(self) -> int:
+        """The most that vectors of one of its stages must have."""
+        return max((stage.least_lanes for func in self.funcs for stage in func.stages), default=1)
+
+    @cached_property
     def has_wrong_vectors(self) -> bool:
         """Whether some of its schedules have vectors that the target cannot, or does not, compute rightly."""
         of_stages = any(stage.is_wrong_if_inlined for func in self.funcs for stage in func.stages)
