@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -114,6 +115,26 @@ def plain_draft(names: PipelineNames, **computed: object) -> Draft:
         )
         funcs[name] = FuncDraft(computed.get(name, ROOT), stages)  # type: ignore[arg-type]  # levels by name
     return Draft(funcs)
+
+
+def for_target(names: PipelineNames, only: str = "", **facts: object) -> PipelineNames:
+    """The pipeline as it is described for a target with other facts of its stages, or of one Func's."""
+    funcs = tuple(
+        replace(shape, stages=tuple(replace(each, **facts) for each in shape.stages))  # type: ignore[arg-type]  # by name
+        if only in ("", shape.name)
+        else shape
+        for shape in names.shape.funcs
+    )
+    return PipelineNames(replace(names.shape, funcs=funcs))
+
+
+def with_vectors(draft: Draft) -> set[str]:
+    """The Funcs that are computed in vectors."""
+    return {
+        name
+        for name, scheduled in draft.funcs.items()
+        if any(LoopKind.VECTORIZED in each.kinds.values() for each in scheduled.stages) and not scheduled.is_inlined
+    }
 
 
 def chain() -> PipelineNames:

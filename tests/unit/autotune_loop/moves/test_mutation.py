@@ -22,7 +22,16 @@ from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.schedule.values import TailStrategy
-from tests.drafted_pipelines import RECORDED, by_rows, chain, plain_draft, recorded, starting_drafts
+from tests.drafted_pipelines import (
+    RECORDED,
+    by_rows,
+    chain,
+    for_target,
+    plain_draft,
+    recorded,
+    starting_drafts,
+    with_vectors,
+)
 
 COUNT = 200
 VECTOR, UNROLLED, PARALLEL = LoopKind.VECTORIZED, LoopKind.UNROLLED, LoopKind.PARALLEL
@@ -262,20 +271,12 @@ def test_without_vectors_of_floats_none_is_made() -> None:
     assert vectors(Mutation(without)) == 0 < vectors(Mutation(names))
 
 
-def changed_stages(names: PipelineNames, **facts: object) -> PipelineNames:
-    """The pipeline as another target may have it."""
-    funcs = tuple(
-        # By name.
-        replace(func, is_narrow=True, stages=tuple(replace(stage, **facts) for stage in func.stages))  # type: ignore[arg-type]
-        for func in names.shape.funcs
-    )
-    return PipelineNames(replace(names.shape, funcs=funcs))
-
-
 def test_vectors_that_the_target_gets_wrong_are_made_nowhere() -> None:
     names = recorded("stencil_chain")
-    wrong = changed_stages(names, is_wrong_in_vectors=True, is_wrong_if_inlined=True)
-    if_inlined = changed_stages(names, is_wrong_if_inlined=True)
+    wrong = for_target(names, is_wrong_in_vectors=True, is_wrong_if_inlined=True)
+    described = for_target(names, is_wrong_if_inlined=True).shape
+    narrow = tuple(replace(func, is_narrow=True) for func in described.funcs)
+    if_inlined = PipelineNames(replace(described, funcs=narrow))
     only = {move.name: 0.0 for move in MOVES} | {"vectorize": 1.0, "inline": 1.0, "stop inlining": 1.0}
 
     def made(of: PipelineNames) -> list[DraftStructure]:
@@ -283,17 +284,16 @@ def test_vectors_that_the_target_gets_wrong_are_made_nowhere() -> None:
         children = [mutation.child(plain_draft(of), source, only, 4) for _ in range(60)]
         return [DraftStructure(child.draft, of) for child in children if child is not None]
 
-    def with_vectors(structure: DraftStructure) -> set[str]:
-        stages = stages_with_loops(structure)
-        return {site.func for site, stage in stages if VECTOR in stage.kinds.values()}
+    def vectors(of: PipelineNames) -> list[tuple[DraftStructure, str]]:
+        return [(structure, name) for structure in made(of) for name in with_vectors(structure.draft)]
 
-    assert not any(map(with_vectors, made(wrong))) and any(map(with_vectors, made(names)))
-    some = [(structure, name) for structure in made(if_inlined) for name in with_vectors(structure)]
+    assert not vectors(wrong) and vectors(names)
+    some = vectors(if_inlined)
     assert some and not any(structure.inlined_into(name) for structure, name in some)
 
 
 def test_vectors_have_as_many_elements_as_the_target_needs() -> None:
-    names = changed_stages(recorded("stencil_chain"), least_lanes=64)
+    names = for_target(recorded("stencil_chain"), least_lanes=64)
     mutation, source = Mutation(names), Random(9)
     only = {move.name: 0.0 for move in MOVES} | {"vectorize": 1.0}
     children = [mutation.child(plain_draft(names), source, only, 2) for _ in range(40)]

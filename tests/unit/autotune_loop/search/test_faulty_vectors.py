@@ -15,7 +15,7 @@ from halide_autotune.autotune_loop.candidate import (
     technique_of,
 )
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
-from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
+from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.events import SampleFailed
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
@@ -23,7 +23,7 @@ from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.pipeline.shape import PipelineShape
-from tests.drafted_pipelines import header_drafts, recorded
+from tests.drafted_pipelines import for_target, header_drafts, recorded, with_vectors
 from tests.proposal_setting import NAME, WORK, Make, Setting, known, points, sampled
 
 _, SKETCHES, EVOLUTION, _, _ = TechniqueName
@@ -35,17 +35,12 @@ def fail(run: Setting, symbol: str, stage: str, reason: str) -> None:
     run.store.database.add_failure(SampleFailed(0, 0, 0, stage, reason, "No."), symbol=symbol)
 
 
-def vectors(draft: Draft) -> set[str]:
-    return {
-        name
-        for name, func in draft.funcs.items()
-        if any(LoopKind.VECTORIZED in stage.kinds.values() for stage in func.stages)
-    }
-
-
 def proposed(run: Setting, sample: str) -> Draft:
-    text = run.store.schedule_path(run.store.samples / sample).read_text()
-    return draft_of(parse_schedule(text), recorded(NAME))
+    return drafted(run.store.schedule_path(run.store.samples / sample).read_text())
+
+
+def drafted(header: str) -> Draft:
+    return draft_of(parse_schedule(header), recorded(NAME))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +68,7 @@ def test_what_has_failed_all_the_time_is_proposed_without_its_vectors(make: Make
     failed = sampled(run, 6)
     for one in failed:
         fail(run, one.symbol, "measure", "wrong output")
-    assert vectors(proposed(run, failed[0].sample))
+    assert with_vectors(proposed(run, failed[0].sample))
     none_is_over = run.proposals.propose(WORK, SKETCHES, [], known(run), 3, 0)
     assert all(WITHOUT not in found(one) for one in none_is_over), "the first batch is being timed"
     third = BatchInProgress(2, 0)
@@ -84,7 +79,7 @@ def test_what_has_failed_all_the_time_is_proposed_without_its_vectors(make: Make
     assert parents and len({one.schedule_sha256 for one in again}) == len(again)
     samples = {each.symbol: each.sample for each in failed}
     for parent, child in parents.items():
-        assert vectors(proposed(run, child.sample)) < vectors(proposed(run, samples[parent]))
+        assert with_vectors(proposed(run, child.sample)) < with_vectors(proposed(run, samples[parent]))
     population = run.proposals._population(0, [], 3)
     assert population is not None
     assert {one.symbol for one in population.failed if one.has_children} == {*parents}
@@ -98,17 +93,7 @@ def found(candidate: Candidate) -> tuple[str, ...]:
 
 def wrong_in_vectors(func: str) -> PipelineShape:
     """The pipeline as RISC-V may have it."""
-    shape = recorded(NAME).shape
-    funcs = [
-        replace(
-            each,
-            stages=tuple(replace(one, is_wrong_in_vectors=True, is_wrong_if_inlined=True) for one in each.stages),
-        )
-        if each.name == func
-        else each
-        for each in shape.funcs
-    ]
-    return replace(shape, funcs=tuple(funcs))
+    return for_target(recorded(NAME), func, is_wrong_in_vectors=True, is_wrong_if_inlined=True).shape
 
 
 def searched(run: Setting, draft: Draft) -> SearchedSchedule:
@@ -124,9 +109,9 @@ def test_samples_are_edited_where_the_target_gets_their_vectors_wrong(make: Make
     run = make(script=lambda task: wrong_in_vectors("output"))
     edit = run.proposals.editor(WORK, [])
     assert edit is not None and TechniqueName.SAMPLING in run.proposals.techniques(0)
-    sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft)))
+    sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in with_vectors(draft)))
     edited = edit(sample)
-    assert edited is not None and FUNC not in vectors(edited)
+    assert edited is not None and FUNC not in with_vectors(edited)
     (kept,) = run.proposals.keep_edited(WORK, edited, sample, 4)
     assert kept.search_s == 0.25 and kept.sample_index == 4 and not kept.has_features
     assert technique_of(kept.point) == found_by(kept.point) == TechniqueName.SAMPLING
@@ -139,26 +124,26 @@ def test_samples_are_edited_by_what_was_learnt_where_vectors_are_doubtful(make: 
     assert make().proposals.editor(WORK, []) is None, "on x86-64 samples stay as they are, for the cost model"
     run = make(halide_target="hexagon-32-noos-hvx-hvx_128-hvx_v66")
     edit = run.proposals.editor(WORK, [])
-    sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft)))
+    sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in with_vectors(draft)))
     assert edit is not None and edit(sample) is None, "nothing has failed yet"
     for one in sampled(run, 6):
         fail(run, one.symbol, "measure", "wrong output")
     edit = run.proposals.editor(BatchInProgress(2, 0), [])
     assert edit is not None
     edited = edit(sample)
-    assert edited is not None and vectors(edited) < vectors(proposed_of(sample))
+    assert edited is not None and with_vectors(edited) < with_vectors(proposed_of(sample))
 
 
 def proposed_of(sample: SearchedSchedule) -> Draft:
     assert sample.schedule_path is not None
-    return draft_of(parse_schedule(sample.schedule_path.read_text()), recorded(NAME))
+    return drafted(sample.schedule_path.read_text())
 
 
 def test_samples_without_such_vectors_stay_as_they_are(make: Make) -> None:
     run = make(script=lambda task: wrong_in_vectors("output"))
     edit = run.proposals.editor(WORK, [])
     assert edit is not None
-    draft = next(draft for draft in header_drafts(NAME) if FUNC in vectors(draft))
+    draft = next(draft for draft in header_drafts(NAME) if FUNC in with_vectors(draft))
     func = draft.funcs[FUNC]
     stage = replace(func.stages[0], kinds={})
     assert edit(searched(run, draft.with_func(FUNC, func.with_stage(0, stage)))) is None

@@ -31,7 +31,7 @@ from halide_autotune.targets.pipeline.shape import describe_pipeline
 from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
-from tests.drafted_pipelines import func, pipeline, read, recorded
+from tests.drafted_pipelines import for_target, func, pipeline, read, recorded
 
 pytestmark = pytest.mark.toolchain
 
@@ -286,10 +286,6 @@ def test_what_is_summed_in_parts_is_right(named: Named, settings: Settings, tmp_
 
 def test_vectors_are_as_long_as_the_target_needs() -> None:
     names = recorded("stencil_chain")
-    funcs = tuple(
-        replace(each, stages=tuple(replace(stage, least_lanes=64) for stage in each.stages))
-        for each in names.shape.funcs
-    )
 
     def lanes(of: PipelineNames) -> set[int]:
         return {
@@ -302,7 +298,7 @@ def test_vectors_are_as_long_as_the_target_needs() -> None:
             if isinstance(made.factor, int)
         }
 
-    assert min(lanes(names)) < 64 == min(lanes(PipelineNames(replace(names.shape, funcs=funcs))))
+    assert min(lanes(names)) < 64 == min(lanes(for_target(names, least_lanes=64)))
 
 
 def test_what_spoils_the_vectors_of_its_readers_is_stored() -> None:
@@ -310,9 +306,9 @@ def test_what_spoils_the_vectors_of_its_readers_is_stored() -> None:
         func("wide", (640, 480), read("in", ("x", 1), ("y", 1), is_input=True)),
         func("output", (640, 480), read("wide", ("x", 1), ("y", 1))),
     )
-    wide, out = usual.shape.funcs
-    spoilt = replace(out, stages=tuple(replace(stage, is_wrong_if_inlined=True) for stage in out.stages))
-    names = PipelineNames(replace(usual.shape, funcs=(replace(wide, is_narrow=True), spoilt)))
+    shape = for_target(usual, "output", is_wrong_if_inlined=True).shape
+    wide, output = shape.funcs
+    names = PipelineNames(replace(shape, funcs=(replace(wide, is_narrow=True), output)))
     first, other = (next(iter(sketches(of, 4))).draft.funcs for of in (usual, names))
     assert first["wide"].is_inlined and not other["wide"].is_inlined
     assert any(LoopKind.VECTORIZED in stage.kinds.values() for stage in other["output"].stages)

@@ -32,13 +32,25 @@ def describe(open_program: OpenProgram, cpp_compiler: HostCppCompiler) -> Descri
     plugin = build_preparation_plugin(cpp_compiler)
 
     def describe(
-        file_name: str, given: dict[str, str] | None = None, **parameters: str
+        file_name: str, given: dict[str, str] | None = None, target: str = TARGET, **parameters: str
     ) -> PipelineShape | GeneratorFailure:
         program = open_program(file_name)
-        inspected = Inspected(program, program.names[0], parameters, TARGET)
+        inspected = Inspected(program, program.names[0], parameters, target)
         return describe_pipeline(inspected, PipelinePreparation(plugin, given or {}), cpp_compiler)
 
     return describe
+
+
+@pytest.fixture(scope="module")
+def products(describe: Describe) -> Callable[[str], PipelineShape]:
+    """Products of values of one sign and of both, as they are described for a target."""
+
+    def described(target: str) -> PipelineShape:
+        shape = describe("products.cpp", target=target)
+        assert isinstance(shape, PipelineShape), shape
+        return shape
+
+    return described
 
 
 @pytest.fixture(scope="module")
@@ -209,16 +221,9 @@ def test_a_damaged_description_is_refused(stages: PipelineShape, tmp_path: Path)
         read_shape(file)
 
 
-def test_what_riscv_multiplies_wrongly_in_vectors_is_told(
-    open_program: OpenProgram, cpp_compiler: HostCppCompiler
-) -> None:
-    program = open_program("products.cpp")
-
+def test_what_riscv_multiplies_wrongly_in_vectors_is_told(products: Callable[[str], PipelineShape]) -> None:
     def wrong(target: str) -> dict[str, list[tuple[bool, bool]]]:
-        inspected = Inspected(program, program.names[0], {}, target)
-        unchanged = PipelinePreparation(build_preparation_plugin(cpp_compiler), {})
-        shape = describe_pipeline(inspected, unchanged, cpp_compiler)
-        assert isinstance(shape, PipelineShape), shape
+        shape = products(target)
         narrow = {func.name for func in shape.funcs if func.is_narrow}
         assert narrow & {"widened", "wider_yet", "signed_sum"} == (
             {"widened", "wider_yet"} if "rvv" in target else set()
@@ -239,16 +244,9 @@ def test_what_riscv_multiplies_wrongly_in_vectors_is_told(
     assert wrong(TARGET) == wrong("arm-64-linux-no_runtime") == {}, "they are right there"
 
 
-def test_how_many_values_hvx_must_have_in_a_vector_is_told(
-    open_program: OpenProgram, cpp_compiler: HostCppCompiler
-) -> None:
-    program = open_program("products.cpp")
-
+def test_how_many_values_hvx_must_have_in_a_vector_is_told(products: Callable[[str], PipelineShape]) -> None:
     def least(target: str) -> dict[str, list[int]]:
-        inspected = Inspected(program, program.names[0], {}, target)
-        unchanged = PipelinePreparation(build_preparation_plugin(cpp_compiler), {})
-        shape = describe_pipeline(inspected, unchanged, cpp_compiler)
-        assert isinstance(shape, PipelineShape), shape
+        shape = products(target)
         return {func.name: [stage.least_lanes for stage in func.stages] for func in shape.funcs}
 
     of_hvx = least("hexagon-32-noos-hvx-hvx_128-hvx_v66-no_runtime")

@@ -7,13 +7,11 @@ from random import Random
 
 import pytest
 
-from halide_autotune.autotune_loop.draft.edit import split
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.schedule.directives import Split
-from halide_autotune.autotune_loop.schedule.values import ROOT
 from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
-from tests.drafted_pipelines import plain_draft, recorded
+from tests.drafted_pipelines import plain_draft, recorded, with_split, with_vectors
 
 NAME = "stencil_chain"
 NAMES = recorded(NAME)
@@ -21,28 +19,13 @@ FUNCS = tuple(name for name, func in plain_draft(NAMES).funcs.items() if len(fun
 
 
 def at_root(*vectors: str, lanes: int = 16, inlined: str = "") -> Draft:
-    """Every Func at the root but one that may be inlined; these have vectors of the first loop."""
-    draft = plain_draft(NAMES)
-    for name in FUNCS:
-        func = draft.funcs[name]
-        if name == inlined:
-            draft = draft.with_func(name, func.__class__(None, func.stages))
-            continue
-        stage = func.stages[0]
-        if name in vectors:
-            stage, _, inner = split(stage, stage.order[0], lanes)
-            stage = stage.with_kind(inner, LoopKind.VECTORIZED)
-        draft = draft.with_func(name, func.__class__(ROOT, (stage,)))
+    """Every Func at the root but one that may be inlined; the others of these have vectors of the first loop."""
+    draft = plain_draft(NAMES, **({inlined: None} if inlined else {}))
+    for name in {*vectors} - {inlined}:
+        stage = draft.funcs[name].stages[0]
+        stage = with_split(stage, stage.order[0], lanes, LoopKind.VECTORIZED)
+        draft = draft.with_func(name, draft.funcs[name].with_stage(0, stage))
     return draft
-
-
-def vectors_of(draft: Draft) -> set[str]:
-    return {
-        name
-        for name, func in draft.funcs.items()
-        for stage in func.stages
-        if LoopKind.VECTORIZED in stage.kinds.values() and not func.is_inlined
-    }
 
 
 def lanes_of(draft: Draft, name: str) -> object:
@@ -72,27 +55,29 @@ def test_nothing_is_changed_where_nothing_failed() -> None:
 
 
 def test_vectors_that_fail_become_loops_and_all_others_stay() -> None:
-    failed, good = failures(lambda draft: FUNCS[1] in vectors_of(draft), anything, 60)
+    failed, good = failures(lambda draft: FUNCS[1] in with_vectors(draft), anything, 60)
     assert failed <= 6
-    assert all(len(vectors_of(draft)) >= len(FUNCS) - 3 for draft in good[-20:]), "and nearly all of the good ones"
+    assert all(len(with_vectors(draft)) >= len(FUNCS) - 3 for draft in good[-20:]), "and nearly all of the good ones"
 
 
 def test_every_vector_may_fail() -> None:
-    failed, good = failures(lambda draft: bool(vectors_of(draft)), anything, 60)
-    assert failed <= 15 and not any(map(vectors_of, good))
+    failed, good = failures(lambda draft: bool(with_vectors(draft)), anything, 60)
+    assert failed <= 15 and not any(map(with_vectors, good))
 
 
 def test_all_vectors_of_so_many_elements_may_fail() -> None:
-    failed, good = failures(lambda draft: any(lanes_of(draft, name) == 32 for name in vectors_of(draft)), anything, 60)
-    assert failed <= 8 and {lanes_of(draft, name) for draft in good[-20:] for name in vectors_of(draft)} == {8, 16}
+    failed, good = failures(
+        lambda draft: any(lanes_of(draft, name) == 32 for name in with_vectors(draft)), anything, 60
+    )
+    assert failed <= 8 and {lanes_of(draft, name) for draft in good[-20:] for name in with_vectors(draft)} == {8, 16}
 
 
 def test_only_vectors_of_that_many_elements_may_fail() -> None:
     failed, good = failures(
-        lambda draft: any(lanes_of(draft, name) == 32 for name in vectors_of(draft) & {FUNCS[2]}), anything, 90
+        lambda draft: any(lanes_of(draft, name) == 32 for name in with_vectors(draft) & {FUNCS[2]}), anything, 90
     )
     assert failed <= 8
-    assert {lanes_of(draft, FUNCS[2]) for draft in good[-40:] if FUNCS[2] in vectors_of(draft)} == {8, 16}
+    assert {lanes_of(draft, FUNCS[2]) for draft in good[-40:] if FUNCS[2] in with_vectors(draft)} == {8, 16}
 
 
 def test_vectors_may_fail_only_where_a_func_is_inlined_into_them() -> None:
@@ -103,12 +88,12 @@ def test_vectors_may_fail_only_where_a_func_is_inlined_into_them() -> None:
         return at_root(*FUNCS, inlined=source.choice(("", inlined)))
 
     def fails(draft: Draft) -> bool:
-        return reader in vectors_of(draft) and draft.funcs[inlined].is_inlined
+        return reader in with_vectors(draft) and draft.funcs[inlined].is_inlined
 
     failed, good = failures(fails, proposed, 60)
     assert failed <= 6
     kept = [draft for draft in good[-30:] if not draft.funcs[inlined].is_inlined]
-    assert kept and all(reader in vectors_of(draft) for draft in kept)
+    assert kept and all(reader in with_vectors(draft) for draft in kept)
 
 
 def test_failures_of_what_good_schedules_have_too_blame_no_vectors() -> None:
@@ -121,11 +106,11 @@ def test_failures_of_what_good_schedules_have_too_blame_no_vectors() -> None:
 def test_a_new_vector_is_given_up_after_its_second_failure(times: int) -> None:
     known, new = at_root(FUNCS[0]), at_root(FUNCS[0], FUNCS[1])
     faults = VectorFaults(NAMES, [known] * 5, [new] * times)
-    assert vectors_of(faults.mended(new, Random(1))) == ({FUNCS[0], FUNCS[1]} if times == 1 else {FUNCS[0]})
+    assert with_vectors(faults.mended(new, Random(1))) == ({FUNCS[0], FUNCS[1]} if times == 1 else {FUNCS[0]})
 
 
 def test_equal_sources_of_chance_mend_alike() -> None:
     draft = at_root(*FUNCS)
     faults = VectorFaults(NAMES, [], [draft] * 3)
-    mended = [vectors_of(faults.mended(draft, Random(seed))) for seed in (1, 1, 2, 3, 4, 5)]
+    mended = [with_vectors(faults.mended(draft, Random(seed))) for seed in (1, 1, 2, 3, 4, 5)]
     assert mended[0] == mended[1] and len({frozenset(each) for each in mended}) > 1, "what is to blame is not known yet"
