@@ -125,12 +125,17 @@ def found_by(point: Point) -> str:
 
 @dataclass(frozen=True)
 class BuiltObject:
-    """A kernel's object file, and the schedule header that Halide emitted with it, if it did."""
+    """A kernel's object file, and the schedule header that Halide emitted with it, if it did.
+
+    Attributes:
+        nest_path: its loop nest, as `targets.lowering.lower.read_nest` reads it, if that was asked for.
+    """
 
     symbol: str
     object_path: Path
     schedule_path: Path | None
     duration_s: float
+    nest_path: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,8 @@ class BatchBuilders:
             )
 
         if state.task.space is None:
-            self.busy_funcs.look(state.task_index, request.timed, request.device)
-            return schedules()
+            with self.busy_funcs.looking(state.task_index, request.timed, request.device):
+                return schedules()
         searches = [partial(schedules, values) for values in request.searched_with]
         if not state.task.searches:
             return sets()

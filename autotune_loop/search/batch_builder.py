@@ -21,6 +21,7 @@ from halide_autotune.autotune_loop.candidate import (
     SearchFailure,
     SearchPoint,
     Yardstick,
+    sample_name,
     technique_of,
 )
 from halide_autotune.autotune_loop.deadline import Deadline
@@ -227,7 +228,8 @@ class BatchBuilder:
         folder = self.context.workspace.work_folder / "search" / label
         symbol = self._builds.symbol(work, 0)
         point = replace(point, values=work.values)
-        return self.executor.submit(Search(folder, work.task_index, point, symbol))
+        describes = self.proposals.wants_nest(work.task_index, sample_name(*work.place, 0))
+        return self.executor.submit(Search(folder, work.task_index, point, symbol, describes=describes))
 
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:
         if not pool or self.stop.is_set():
@@ -279,7 +281,8 @@ class BatchBuilder:
         folder = self.store.objects / candidate.symbol
         assert isinstance(candidate.point, SearchPoint), "the pool has sampled it"
         same = (candidate.task_index, candidate.point, candidate.symbol, candidate.schedule_sha256)
-        return self.executor.submit(BuildObject(folder, *same))
+        describes = self.proposals.wants_nest(candidate.task_index, candidate.sample)
+        return self.executor.submit(BuildObject(folder, *same, describes))
 
     def _await_full(
         self, work: BatchInProgress, full: Future[SearchedSchedule | SearchFailure], guide: Path, others: bool

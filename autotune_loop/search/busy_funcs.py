@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -52,20 +53,36 @@ class BusyFuncs:
     _began_s: float | None = field(default=None, init=False)
     _spent_s: float = field(default=0.0, init=False)
 
-    def look(self, task_index: int, timed: Sequence[TimedSchedule], device: str | None) -> None:
-        """Record what each Func of the fastest schedule takes, if that is not known and worth its time.
+    @contextlib.contextmanager
+    def looking(self, task_index: int, timed: Sequence[TimedSchedule], device: str | None) -> Iterator[None]:
+        """Meanwhile record what each Func of the fastest schedule takes, if that is not known and worth its time.
+
+        What is done meanwhile does not wait for it; the next batch's moves know it.
 
         Args:
             timed: the task's schedules so far.
             device: one that can be asked; None for none, as one whose clock the profiler does not know.
         """
-        if len(timed) < _FEW_TIMED or device is None or {*self.proposals.techniques(task_index)} <= _WITHOUT_MOVES:
+        fastest = self._worth_looking(task_index, timed)
+        if fastest is None or device is None:
+            yield
             return
-        began_s = time.monotonic()
-        self._began_s = began_s if self._began_s is None else self._began_s
+        with ThreadPoolExecutor(1, "busy-funcs") as beside:
+            look = beside.submit(self._look, task_index, fastest, device)
+            yield
+            look.result()
+
+    def _worth_looking(self, task_index: int, timed: Sequence[TimedSchedule]) -> TimedSchedule | None:
+        if len(timed) < _FEW_TIMED or {*self.proposals.techniques(task_index)} <= _WITHOUT_MOVES:
+            return None
+        now_s = time.monotonic()
+        self._began_s = now_s if self._began_s is None else self._began_s
         fastest = min(timed, key=lambda one: one.time_ms)
-        if self._spent_s > _SHARE * (began_s - self._began_s) or self._is_known(fastest, timed):
-            return
+        is_dear = self._spent_s > _SHARE * (now_s - self._began_s)
+        return None if is_dear or self._is_known(fastest, timed) else fastest
+
+    def _look(self, task_index: int, fastest: TimedSchedule, device: str) -> None:
+        began_s = time.monotonic()
         shares = self._shares(task_index, fastest, device)
         if shares or not self.is_over():
             # None, too: a schedule that cannot be looked at is not tried again.

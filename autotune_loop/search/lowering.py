@@ -21,8 +21,8 @@ from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFai
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 from halide_autotune.targets.process.atomic_write import write_atomically
 
-# Starting the generator takes as long as lowering some schedules.
-_FEWEST_AT_ONCE = 4
+# Starting the generator takes as long as lowering some schedules, but for those that take long.
+_FEWEST_AT_ONCE, _LONG_S = 4, 0.25
 # So many are lowered for each that is timed, if that takes at most so much of what building and timing it takes.
 _MOST_PER_WANTED, _SHARE_OF_TRIAL = 3, 0.5
 # Before one was lowered, it is taken for so much of a trial.
@@ -56,7 +56,7 @@ class TaskLowering:
     def affordable(self, wanted: int) -> int:
         """See `Lowering.affordable`. For each that is wanted, lowering may take a share of what its trial takes."""
         trial_s, most = self.pace.trial_s(), _MOST_PER_WANTED * wanted
-        each_s = self._lowering_s / self._lowered if self._lowered else _USUAL_SHARE_OF_TRIAL * trial_s
+        each_s = self._each_s / self.pace.executor.build_slots if self._lowered else _USUAL_SHARE_OF_TRIAL * trial_s
         return min(most, int(wanted * _SHARE_OF_TRIAL * trial_s / each_s)) if each_s > 0 else most
 
     def keep(self, sha256: str, path: Path) -> None:
@@ -81,6 +81,11 @@ class TaskLowering:
             self._lower(unknown)
         return None if self._is_off else [self._known.get(one) for one in hashes]
 
+    @property
+    def _each_s(self) -> float:
+        """What lowering a schedule takes a build slot; 0 before the first."""
+        return self._lowering_s / max(1, self._lowered)
+
     def _is_known(self, sha256: str) -> bool:
         if sha256 not in self._known and sha256 in self._files:
             # A damaged file is written anew.
@@ -90,7 +95,8 @@ class TaskLowering:
 
     def _lower(self, texts: dict[str, str]) -> None:
         hashes, executor = [*texts], self.pace.executor
-        size = max(_FEWEST_AT_ONCE, -(-len(hashes) // executor.build_slots))
+        fewest = 1 if self._each_s > _LONG_S else _FEWEST_AT_ONCE
+        size = max(fewest, -(-len(hashes) // executor.build_slots))
         chunks = [hashes[start : start + size] for start in range(0, len(hashes), size)]
         folder = self.pace.context.workspace.work_folder / "lowered" / str(self.task_index)
         submitted = [
@@ -112,8 +118,8 @@ class TaskLowering:
             for sha256, nest in zip(chunk, found.nests, strict=True):
                 self._learn(sha256, nest if isinstance(nest, LoopNest) else None)
             self._lowered += len(chunk)
-            # As of building: what waits for a timing to end takes no time of its own.
-            self._lowering_s += found.duration_s / executor.build_slots
+            # What waits for a timing to end takes no time of its own.
+            self._lowering_s += found.duration_s
 
     def _learn(self, sha256: str, nest: LoopNest | None) -> None:
         self._known[sha256] = None if nest is None else lowered_schedule(nest, self.pace.context.parallelism)

@@ -232,7 +232,7 @@ class ScheduleProposals:
     def editor(
         self, work: BatchInProgress, tried: Sequence[TimedSchedule]
     ) -> Callable[[SearchedSchedule], Draft | None] | None:
-        """What edits a batch's samples of Halide's search; None where there is no doubt about the target's vectors."""
+        """What edits a batch's samples of Halide's search; None where no vectors are known or suspected to fail."""
         if not may_propose(self.context, self.context.tasks[work.task_index]):
             return None
         names = self.drafts.names(work.task_index)
@@ -240,6 +240,8 @@ class ScheduleProposals:
             return None
         population = self._population(work.task_index, tried, work.round_index)
         assert population is not None, "the pipeline is described"
+        if not (names.shape.has_wrong_vectors or population.failed):
+            return None
         faults, source = _faults(population), random.Random(f"samples/{self._seed(work)}")
         return lambda searched: self.drafts.edited(searched, faults, source)
 
@@ -257,7 +259,15 @@ class ScheduleProposals:
         """Start to build a candidate that was proposed."""
         text = self.schedule_json(candidate.sample)
         folder, limit_s = self.store.objects / candidate.symbol, self._pace.limit_s()
-        return self.executor.submit(BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s))
+        task_index, describes = candidate.task_index, self.wants_nest(candidate.task_index, candidate.sample)
+        build = BuildSchedule(folder, task_index, candidate.symbol, text, limit_s, describes=describes)
+        return self.executor.submit(build)
+
+    def wants_nest(self, task_index: int, sample: str) -> bool:
+        """Whether to write a schedule's loop nest as its code is generated: models want it, and none is there."""
+        is_there = self.store.lowered_path(self.store.samples / sample).is_file()
+        may = may_propose(self.context, self.context.tasks[task_index])
+        return self._lowerings.are_wanted and may and not is_there
 
     def schedule_json(self, sample: str) -> str:
         """A schedule of the run as data, by its folder below samples/.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -19,6 +20,7 @@ from halide_autotune.autotune_loop.candidate import (
     TrainingSample,
     sample_name,
 )
+from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered
 from halide_autotune.autotune_loop.schedule.print_header import mend_header
 from halide_autotune.autotune_loop.specification.tuning_task import (
     PARAMETERS_SUFFIX,
@@ -34,7 +36,8 @@ from halide_autotune.autotune_loop.store.run_record import FILE_NAME, RunRecord,
 from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
 from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
 from halide_autotune.targets.build.executable import KernelObject
-from halide_autotune.targets.errors import RunFolderError, os_error_as
+from halide_autotune.targets.errors import GeneratorError, RunFolderError, os_error_as
+from halide_autotune.targets.lowering.lower import read_nest
 from halide_autotune.targets.process.atomic_write import remove_unfinished, write_atomically
 from halide_autotune.targets.process.file_lock import lock_alone
 from halide_autotune.weights.network import Network
@@ -200,19 +203,27 @@ class RunStore:
         return candidate
 
     def keep_build(self, candidate: Candidate, built: BuiltObject) -> Built:
-        """Keep a built candidate: its header or parameters in its folder, its object as long as it may win."""
+        """Keep a built candidate: its header or parameters and its loop nest in its folder, its object as long as it
+        may win.
+        """
         folder, target = self.samples / candidate.sample, self.object_path(candidate.symbol)
-        texts = {}
+        contents = {}
         if candidate.parameters:
-            texts[self.parameters_path(folder)] = parameters_text(candidate.parameters)
+            contents[self.parameters_path(folder)] = parameters_text(candidate.parameters).encode()
         if candidate.has_features and built.schedule_path is not None:
-            texts[self.schedule_path(folder)] = mend_header(built.schedule_path.read_text(), self._name)
+            contents[self.schedule_path(folder)] = mend_header(built.schedule_path.read_text(), self._name).encode()
+        if built.nest_path is not None:
+            # One that is damaged is made again where it is asked for.
+            with contextlib.suppress(OSError, GeneratorError):
+                contents[self.lowered_path(folder)] = pack_lowered(read_nest(built.nest_path))
         with self._writing():
             folder.mkdir(parents=True, exist_ok=True)
-            for path, text in texts.items():
-                write_atomically(path, text.encode())
+            for path, content in contents.items():
+                write_atomically(path, content)
             target.parent.mkdir(parents=True, exist_ok=True)
             os.replace(built.object_path, target)
+            if built.nest_path is not None:
+                built.nest_path.unlink(missing_ok=True)
         self.database.add_build(candidate.symbol, built.duration_s, target.stat().st_size)
         return Built(candidate, KernelObject(candidate.symbol, target))
 

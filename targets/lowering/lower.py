@@ -1,9 +1,9 @@
-"""Lower many schedules of one pipeline in one run of its generator, without generating code."""
+"""The loop nests of schedules: of many in one run of the generator, without code, or of one on the way to its code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from halide_autotune.targets.schedule.plugins import replay_autoscheduler
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _PLUGIN = Path(__file__).parent / "lowering_plugin.cpp"
-_AUTOSCHEDULER = "SdkLower"
+_AUTOSCHEDULER, _DESCRIBED = "SdkLower", "SdkDescribed"
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,32 @@ def lower_schedules(
         return Lowered(tuple(whole), result.duration_s)
 
 
+def described(request: AutoschedulerRequest, nest: Path, compiler: HostCppCompiler) -> AutoschedulerRequest:
+    """Return the autoscheduler that also writes the loop nest of its schedule, for `read_nest`, as code is generated.
+
+    Args:
+        nest: its path has no white space, '=' or ',' (see `plain_folder`).
+
+    Raises:
+        ToolchainError: no C++ compiler is installed.
+    """
+    own = {"described_for": request.name, "nest_path": str(nest)}
+    plugins = (*request.plugins, build_lowering_plugin(compiler))
+    return replace(request, name=_DESCRIBED, plugins=plugins, parameters={**request.parameters, **own})
+
+
+def read_nest(path: Path) -> LoopNest:
+    """Read a loop nest that a plug-in has written.
+
+    Raises:
+        OSError: it cannot be read.
+        GeneratorError: it is damaged.
+    """
+    return parse_loop_nest(path.read_text(encoding="utf-8", errors="replace"), path)
+
+
 def build_lowering_plugin(compiler: HostCppCompiler) -> Path:
-    """Build the plug-in of `lower_schedules`; cached.
+    """Build the plug-in that lowers and describes schedules; cached.
 
     Raises:
         ToolchainError: no C++ compiler is installed.
@@ -103,7 +127,7 @@ def _lowering(folder: Path, count: int, limit_s: float, compiler: HostCppCompile
 def _read(stem: Path) -> LoopNest | Refused | None:
     nest, refused = stem.with_suffix(".nest"), stem.with_suffix(".refused")
     if nest.is_file():
-        return parse_loop_nest(nest.read_text(encoding="utf-8", errors="replace"), nest)
+        return read_nest(nest)
     return (
         Refused(" ".join(refused.read_text(encoding="utf-8", errors="replace").split())) if refused.is_file() else None
     )

@@ -1,12 +1,15 @@
-// An autoscheduler that lowers schedules without generating code for them, writes the loop nest of each, and ends the
-// process. `loop_nest.py` reads what it writes.
+// Two autoschedulers that write the loop nests that schedules are lowered to. `loop_nest.py` reads what they write.
 //
-// The generator runs once, however many schedules there are: each is applied and lowered in a child process, because a
-// schedule cannot be taken off a pipeline that `rfactor` or `in()` has changed, and because some crash Halide or take
-// very long.
+// SdkLower lowers schedules without generating code for them, and ends the process. The generator runs once, however
+// many schedules there are: each is applied and lowered in a child process, because a schedule cannot be taken off a
+// pipeline that `rfactor` or `in()` has changed, and because some crash Halide or take very long.
 //
-// Parameters: `schedules` (a folder with 0.json, 1.json, …, see replay_plugin.cpp; of each comes 0.nest, or 0.refused
-// with the reason), `schedule_count`, `limit_s` (of processor time, for each), and `applied_by` (the autoscheduler that applies one).
+// Its parameters: `schedules` (a folder with 0.json, 1.json, …, see replay_plugin.cpp; of each comes 0.nest, or
+// 0.refused with the reason), `schedule_count`, `limit_s` (of processor time, for each), and `applied_by` (the
+// autoscheduler that applies one).
+//
+// SdkDescribed runs another autoscheduler, and writes the loop nest on the way to its code. Where that fails there is
+// none. Its parameters, besides those of the other one: `described_for` (its name) and `nest_path`.
 
 #include "Halide.h" // first: it is parsed once for all plug-ins
 
@@ -32,45 +35,73 @@ using namespace halide_sdk;
     _exit(1);
 }
 
-std::string take(const Halide::AutoschedulerParams &parameters, const std::string &key) {
+std::string take(Halide::AutoschedulerParams &parameters, const std::string &key) {
     const auto found = parameters.extra.find(key);
     if (found == parameters.extra.end()) fail("the parameter " + key + " is missing");
-    return found->second;
+    const std::string value = found->second;
+    parameters.extra.erase(found);
+    return value;
 }
 
-// Written beside and then renamed, so that what is there is whole.
-void write(const std::string &path, const std::string &text) {
+// Written beside and then renamed, so that what is there is whole; false if it cannot be.
+bool is_written(const std::string &path, const std::string &text) {
     const std::string part = path + ".part";
     FILE *file = std::fopen(part.c_str(), "wb");
-    if (file == nullptr) fail("cannot write " + part);
-    const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    if (std::fclose(file) != 0 || !is_written || std::rename(part.c_str(), path.c_str()) != 0) {
-        fail("cannot write " + path);
-    }
+    if (file == nullptr) return false;
+    const bool is_whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    return std::fclose(file) == 0 && is_whole && std::rename(part.c_str(), path.c_str()) == 0;
+}
+
+void write(const std::string &path, const std::string &text) {
+    if (!is_written(path, text)) fail("cannot write " + path);
 }
 
 // Halide's lowering calls it last but for what makes tasks of parallel loops: all loops are still in one statement.
-class WriteNest : public Halide::Internal::IRMutator {
+class SeeNest : public Halide::Internal::IRMutator {
 public:
-    WriteNest(const Halide::Pipeline &pipeline, const Halide::Target &target, std::string path)
+    SeeNest(const Halide::Pipeline &pipeline, const Halide::Target &target, std::string path)
         : arguments_(pipeline), target_(target), path_(std::move(path)) {}
 
-    Halide::Internal::Stmt mutate(const Halide::Internal::Stmt &statement) override {
+    Halide::Expr mutate(const Halide::Expr &expr) override { return expr; }
+
+protected:
+    std::string described(const Halide::Internal::Stmt &statement) const {
         LoopNest nest(target_, arguments_);
         statement.accept(&nest);
         const int bytes = target_.natural_vector_size<uint8_t>();
-        write(path_, object({{"version", "2"},
-                             {"vector_bytes", std::to_string(bytes)},
-                             {"root", json_of(nest.root())}}));
-        _exit(0);
+        return object({{"version", "2"}, {"vector_bytes", std::to_string(bytes)}, {"root", json_of(nest.root())}});
     }
 
-    Halide::Expr mutate(const Halide::Expr &expr) override { return expr; }
+    const std::string &path() const { return path_; }
 
 private:
     const EstimatedArguments arguments_;
     const Halide::Target target_;
     const std::string path_;
+};
+
+struct WriteNest : SeeNest {
+    using SeeNest::SeeNest;
+    using SeeNest::mutate;
+
+    Halide::Internal::Stmt mutate(const Halide::Internal::Stmt &statement) override {
+        write(path(), described(statement));
+        _exit(0);
+    }
+};
+
+// What fails here must not take the code with it.
+struct WriteNestInPassing : SeeNest {
+    using SeeNest::SeeNest;
+    using SeeNest::mutate;
+
+    Halide::Internal::Stmt mutate(const Halide::Internal::Stmt &statement) override {
+        try {
+            is_written(path(), described(statement));
+        } catch (const std::exception &) {
+        }
+        return statement;
+    }
 };
 
 // Of the processor, so that other load ends nothing. What hangs without computing is ended with the whole process.
@@ -103,13 +134,14 @@ void limit_time(unsigned limit_s) {
 struct Lower {
     void operator()(const Halide::Pipeline &pipeline, const Halide::Target &target,
                     const Halide::AutoschedulerParams &given, Halide::AutoSchedulerResults *) {
-        const std::string folder = take(given, "schedules");
-        const unsigned limit_s = std::atoi(take(given, "limit_s").c_str());
-        const int count = std::atoi(take(given, "schedule_count").c_str());
+        Halide::AutoschedulerParams own = given;
+        const std::string folder = take(own, "schedules"), applied_by = take(own, "applied_by");
+        const unsigned limit_s = std::atoi(take(own, "limit_s").c_str());
+        const int count = std::atoi(take(own, "schedule_count").c_str());
         for (int i = 0; i < count; i++) {
             const std::string stem = folder + "/" + std::to_string(i);
             Halide::AutoschedulerParams applying;
-            applying.name = take(given, "applied_by");
+            applying.name = applied_by;
             applying.extra["schedule_path"] = stem + ".json";
             const pid_t child = fork();
             if (child < 0) fail(std::string("cannot fork: ") + std::strerror(errno));
@@ -132,8 +164,23 @@ struct Lower {
     }
 };
 
+struct Describe {
+    void operator()(const Halide::Pipeline &pipeline, const Halide::Target &target,
+                    const Halide::AutoschedulerParams &given, Halide::AutoSchedulerResults *results) {
+        Halide::AutoschedulerParams parameters = given;
+        const std::string path = take(parameters, "nest_path");
+        parameters.name = take(parameters, "described_for");
+        *results = pipeline.apply_autoscheduler(target, parameters);
+        Halide::Pipeline same = pipeline;
+        same.add_custom_lowering_pass(new WriteNestInPassing(pipeline, target, path));
+    }
+};
+
 struct Register {
-    Register() { Halide::Pipeline::add_autoscheduler("SdkLower", Lower()); }
+    Register() {
+        Halide::Pipeline::add_autoscheduler("SdkLower", Lower());
+        Halide::Pipeline::add_autoscheduler("SdkDescribed", Describe());
+    }
 } at_load;
 
 }  // namespace

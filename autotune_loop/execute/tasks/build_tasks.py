@@ -29,6 +29,7 @@ from halide_autotune.targets.generator.run import (
     GeneratorRequest,
     plain_folder,
 )
+from halide_autotune.targets.lowering.lower import described
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE
@@ -42,6 +43,7 @@ from halide_autotune.weights.weights_file import read_weights, write_weights
 
 _WITH_CODE = ("object", "schedule", "featurization")
 _FROM_HEADER = ("object", "schedule")
+NEST_NAME = "schedule.nest"
 # Behind every autoscheduler: the own schedule is a reference where nothing independent runs.
 _OWN_POSITION = 99
 _OWN_REFERENCE = ("object", "schedule", "stmt")
@@ -148,6 +150,10 @@ class _SearchTask(GeneratorTask[R_co]):
 
     point: SearchPoint
 
+    def _describes(self) -> bool:
+        """Whether the loop nest of what is compiled is written, too."""
+        return False
+
     def _values(self) -> Mapping[str, str]:
         return self.point.values
 
@@ -186,6 +192,8 @@ class _SearchTask(GeneratorTask[R_co]):
                 if emit == ("featurization",) and state.search_plugin is not None:
                     path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
                     autoscheduler = search_only(autoscheduler, state.search_plugin, path, explains=explains)
+                if self._describes():
+                    autoscheduler = described(autoscheduler, output_folder / NEST_NAME, state.compiler)
                 return self._generate(state, autoscheduler, symbol, emit, step, stop)
 
 
@@ -198,11 +206,16 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
             none.
         explains: log where it comes to a dead end; for a search without code.
         tells_schedule: give the schedule as well, for which Halide lowers it; for a search without code.
+        describes: its loop nest is written, too; for a search with code.
     """
 
     symbol: str = ""
     explains: bool = False
     tells_schedule: bool = False
+    describes: bool = False
+
+    def _describes(self) -> bool:
+        return self.describes
 
     def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
         """See `Task.run`."""
@@ -214,17 +227,25 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
             return SearchFailure(self.point, generated)
         path = generated.files["featurization"]
         sha256 = self._identity(state, path)
-        built = built_object(self.symbol, generated) if self.symbol else None
+        built = built_object(self.symbol, generated, written_nest(self.output_folder)) if self.symbol else None
         schedule = generated.files.get("schedule") if self.tells_schedule else None
         return SearchedSchedule(self.point, self.output_folder, path, sha256, generated.duration_s, built, schedule)
 
 
 @dataclass(frozen=True)
 class BuildObject(_SearchTask[BuiltObject | GeneratorFailure], kind="build_object"):
-    """Generate a candidate's code by repeating its search, and make sure that it is the same schedule."""
+    """Generate a candidate's code by repeating its search, and make sure that it is the same schedule.
+
+    Attributes:
+        describes: its loop nest is written, too.
+    """
 
     symbol: str
     schedule_sha256: str
+    describes: bool = False
+
+    def _describes(self) -> bool:
+        return self.describes
 
     def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure:
         """See `Task.run`."""
@@ -237,7 +258,7 @@ class BuildObject(_SearchTask[BuiltObject | GeneratorFailure], kind="build_objec
             shutil.rmtree(self.output_folder, ignore_errors=True)
             message = "The search gave another schedule when it was repeated with the same seed."
             return GeneratorFailure(GeneratorFailureReason.FAILED, message, "", generated.duration_s)
-        return built_object(self.symbol, generated)
+        return built_object(self.symbol, generated, written_nest(self.output_folder))
 
 
 @dataclass(frozen=True)
@@ -357,9 +378,15 @@ class Link(BuildTask[Executable], kind="link"):
             return link_executable(self.kernels, state.context.profile.halide_target, tools, output, stop)
 
 
-def built_object(symbol: str, generated: GeneratedFiles) -> BuiltObject:
+def built_object(symbol: str, generated: GeneratedFiles, nest_path: Path | None = None) -> BuiltObject:
     """What a generator has made for a kernel."""
-    return BuiltObject(symbol, generated.files["object"], generated.files["schedule"], generated.duration_s)
+    return BuiltObject(symbol, generated.files["object"], generated.files["schedule"], generated.duration_s, nest_path)
+
+
+def written_nest(output_folder: Path) -> Path | None:
+    """The loop nest that a generator has written into a folder, if it has."""
+    path = output_folder / NEST_NAME
+    return path if path.is_file() else None
 
 
 def _ships(state: WorkerState, header: Path) -> bool:

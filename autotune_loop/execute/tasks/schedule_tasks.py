@@ -6,11 +6,11 @@ import shutil
 from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.candidate import BuiltObject
-from halide_autotune.autotune_loop.execute.tasks.build_tasks import GeneratorTask
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import NEST_NAME, GeneratorTask, written_nest
 from halide_autotune.autotune_loop.execute.worker_state import WorkerState
 from halide_autotune.targets.errors import SdkError
 from halide_autotune.targets.generator.run import GeneratorFailure, plain_folder
-from halide_autotune.targets.lowering.lower import Lowered, build_lowering_plugin, lower_schedules
+from halide_autotune.targets.lowering.lower import Lowered, build_lowering_plugin, described, lower_schedules
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
@@ -27,12 +27,14 @@ class BuildSchedule(GeneratorTask[BuiltObject | GeneratorFailure], kind="build_s
         schedule_json: see `autotune_loop.schedule.as_json`.
         limit_s: what takes longer to compile is given up.
         features: of Halide's target, beside the profile's.
+        describes: its loop nest is written, too.
     """
 
     symbol: str
     schedule_json: str
     limit_s: float
     features: tuple[str, ...] = ()
+    describes: bool = False
 
     def _features(self) -> tuple[str, ...]:
         return self.features
@@ -46,12 +48,16 @@ class BuildSchedule(GeneratorTask[BuiltObject | GeneratorFailure], kind="build_s
         with plain_folder(self.output_folder) as plain:
             path = plain / "schedule.json"
             path.write_text(self.schedule_json, encoding="utf-8")
-            generated = self.apply(state, replay_autoscheduler(path, state.compiler), self.symbol, ("object",))
+            choice = replay_autoscheduler(path, state.compiler)
+            if self.describes:
+                choice = described(choice, plain / NEST_NAME, state.compiler)
+            generated = self.apply(state, choice, self.symbol, ("object",))
             path.unlink()
         if isinstance(generated, GeneratorFailure):
             shutil.rmtree(self.output_folder, ignore_errors=True)
             return generated
-        return BuiltObject(self.symbol, generated.files["object"], None, generated.duration_s)
+        nest_path = written_nest(self.output_folder)
+        return BuiltObject(self.symbol, generated.files["object"], None, generated.duration_s, nest_path)
 
 
 @dataclass(frozen=True)

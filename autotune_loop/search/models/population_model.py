@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -57,21 +58,43 @@ class PopulationModel:
 
         As many as is worth it are lowered: it puts them in their order, and leaves out what Halide refuses.
         """
-        places = self._by_schedule(drafts, _RANKED_PER_WANTED * wanted)
+        (places,) = self.rankings([(drafts, wanted)])
+        return places
+
+    def rankings(self, groups: Sequence[tuple[Sequence[Draft], int]]) -> list[list[int]]:
+        """The same for several groups of schedules, each with how many are wanted; all are lowered together."""
+        ranked = [self._by_schedule(drafts, _RANKED_PER_WANTED * wanted) for drafts, wanted in groups]
         lowering = self.population.lowering
         if self.by_nest is None or lowering is None:
-            return places
-        most = lowering.affordable(wanted)
-        nests = lowering.lowered([drafts[place] for place in places[:most]]) if most > wanted else None
+            return ranked
+        afforded = [lowering.affordable(wanted) for _, wanted in groups]
+        # Nothing is gained where what is wanted is all that can be lowered.
+        chosen = [
+            [drafts[place] for place in places[:most]] if most > wanted else []
+            for (drafts, wanted), places, most in zip(groups, ranked, afforded, strict=True)
+        ]
+        nests = lowering.lowered([*itertools.chain(*chosen)]) if any(chosen) else None
         if nests is None:
-            return places
+            return ranked
+        left = iter(nests)
+        return [
+            self._with_nests_first(self.by_nest, places, [*itertools.islice(left, len(drafts))])
+            for places, drafts in zip(ranked, chosen, strict=True)
+        ]
+
+    def _with_nests_first(
+        self, model: FittedNestModel, places: Sequence[int], nests: Sequence[LoweredSchedule | None]
+    ) -> list[int]:
+        """The first of the places, which were lowered, in the model's order, and then the others."""
+        if not nests:
+            return [*places]
         lowered = [(place, nest) for place, nest in zip(places, nests, strict=False) if nest is not None]
-        expected = self.by_nest.expectation([nest for _, nest in lowered])
+        expected = model.expectation([nest for _, nest in lowered])
         order = expected.most_promising(len(lowered), self.acquisition)
-        return [*(lowered[position][0] for position in order), *places[most:]]
+        return [*(lowered[position][0] for position in order), *places[len(nests) :]]
 
     def _by_schedule(self, drafts: Sequence[Draft], count: int) -> list[int]:
-        if self.by_schedule is None:
+        if self.by_schedule is None or not drafts:
             return [*range(min(count, len(drafts)))]
         expected = self.by_schedule.expectation(features_in(drafts, self.population))
         return expected.most_promising(count, self.acquisition)

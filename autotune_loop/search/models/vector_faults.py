@@ -51,10 +51,6 @@ class VectorFaults:
         if of_failed:
             self._rates, self._usual_rate = _rates([self._causes(draft) for draft in good], of_failed)
 
-    def likelihood(self, draft: Draft) -> float:
-        """How likely a schedule fails because of its vectors."""
-        return self._likelihood(self._causes(draft).values()) if self._rates else 0.0
-
     def mended(self, draft: Draft, source: Random) -> Draft:
         """The draft with loops in the place of the vectors that most likely fail; the same if it likely does not.
 

@@ -42,26 +42,43 @@ _SECOND_CHANCES = 1 / 3
 
 
 class Evolution:
-    """Children of the fastest: one move or several, or a part of another parent."""
+    """Children of the fastest: one move or several, or a part of another parent.
 
-    def __init__(self, models: PopulationModels | None = None) -> None:
+    Args:
+        starts: gives the parents before anything is timed.
+    """
+
+    def __init__(self, models: PopulationModels | None = None, starts: Starts | None = None) -> None:
         self._models = models or PopulationModels()
+        self._starts = starts or Starts()
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`."""
         yield from _second_chances(population, round(_SECOND_CHANCES * count), source)
-        parents = _parents(population, count, source)
+        parents = self._parents(population, count, source)
         if not parents:
             return
         model = self._models.fitted(population)
         share = math.ceil(count / (_LEADING_PER_OTHER + 1))
-        leading = _ordered(population, parents, model, max(1, count - share), source)
-        others = _ordered(population, _of_other_families(parents, population), model, share, source)
+        groups = [(parents, max(1, count - share)), (_of_other_families(parents, population), share)]
+        leading, others = _ordered(population, groups, model, source)
         for number, child in enumerate(leading, start=1):
             yield child
             if number % _LEADING_PER_OTHER == 0:
                 yield from itertools.islice(others, 1)
         yield from others
+
+    def _parents(self, population: Population, count: int, source: Random) -> list[Tried]:
+        parents = parents_of(population.tried)
+        if not parents:
+            # Before anything is timed, children of what is about to be: as if all were equally fast.
+            starts = itertools.islice(self._starts.propose(population, count, source), _PARENTS)
+            parents = [Tried("", start.draft, 1.0) for start in starts]
+        in_use, is_early = population.in_use, len(population.tried) < _FEW_TRIED
+        if parents and in_use is not None and is_early and all(one.draft != in_use.draft for one in parents):
+            # What is in use is most likely among the fastest, too.
+            parents.append(Tried("", in_use.draft, parents[0].time_ms))
+        return parents
 
 
 def _second_chances(population: Population, count: int, source: Random) -> Iterator[Proposal]:
@@ -72,29 +89,15 @@ def _second_chances(population: Population, count: int, source: Random) -> Itera
 
 
 def _ordered(
-    population: Population, parents: Sequence[Tried], model: PopulationModel | None, count: int, source: Random
-) -> Iterator[Proposal]:
-    """Children of these parents, as the model orders them if there is one."""
-    if not parents:
-        return
+    population: Population, groups: Sequence[tuple[Sequence[Tried], int]], model: PopulationModel | None, source: Random
+) -> list[Iterator[Proposal]]:
+    """Children of each group of parents, of which so many are wanted, as the model orders them if there is one."""
     if model is None:
-        yield from _children(population, parents, _CHILDREN_PER_WANTED * count, source)
-        return
-    children = [*_children(population, parents, _CHILDREN_PER_CHOSEN * count, source)]
-    for place in model.ranking([child.draft for child in children], count):
-        yield children[place]
-
-
-def _parents(population: Population, count: int, source: Random) -> list[Tried]:
-    parents = parents_of(population.tried)
-    if not parents:
-        # Before anything is timed, children of what is about to be: as if all were equally fast.
-        parents = [Tried("", start.draft, 1.0) for start in Starts().propose(population, count, source)]
-    in_use, is_early = population.in_use, len(population.tried) < _FEW_TRIED
-    if parents and in_use is not None and is_early and all(one.draft != in_use.draft for one in parents):
-        # What is in use is most likely among the fastest, too.
-        parents.append(Tried("", in_use.draft, parents[0].time_ms))
-    return parents
+        return [_children(population, parents, _CHILDREN_PER_WANTED * count, source) for parents, count in groups]
+    children = [[*_children(population, parents, _CHILDREN_PER_CHOSEN * count, source)] for parents, count in groups]
+    wanted = [([child.draft for child in each], count) for each, (_, count) in zip(children, groups, strict=True)]
+    rankings = model.rankings(wanted)
+    return [iter([each[place] for place in places]) for each, places in zip(children, rankings, strict=True)]
 
 
 def _of_other_families(parents: Sequence[Tried], population: Population) -> list[Tried]:
@@ -104,7 +107,9 @@ def _of_other_families(parents: Sequence[Tried], population: Population) -> list
 
 
 def _children(population: Population, parents: Sequence[Tried], tries: int, source: Random) -> Iterator[Proposal]:
-    """At most one for each try."""
+    """At most one for each try; none without parents."""
+    if not parents:
+        return
     mutation = Mutation(population.names, population.busy)
     weights = move_weights(population)
     chances = chances_of(parents)

@@ -60,9 +60,10 @@ def load_techniques(
         of_nests=nest_model(asked.model, train),
         acquisition=asked.acquisition,
     )
+    starts = Starts()
     built_in: dict[str, Technique] = {
-        TechniqueName.SKETCHES: Starts(),
-        TechniqueName.EVOLUTION: Evolution(models),
+        TechniqueName.SKETCHES: starts,
+        TechniqueName.EVOLUTION: Evolution(models, starts),
         TechniqueName.ANNEALING: Annealing(models),
         TechniqueName.PATTERN: PatternSearch(models),
     }

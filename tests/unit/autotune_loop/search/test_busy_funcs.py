@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +88,13 @@ def setting(tmp_path: Path, now: FakeTime, monkeypatch: pytest.MonkeyPatch) -> I
         yield made
 
 
+def look(setting: Setting, timed: list[TimedSchedule], device: str | None) -> None:
+    with setting.busy.looking(0, timed, device):
+        pass
+
+
 def test_the_fastest_is_built_for_the_profiler_and_asked(setting: Setting) -> None:
-    setting.busy.look(0, timed(b=2.0, a=1.0, c=3.0), "pi")
+    look(setting, timed(b=2.0, a=1.0, c=3.0), "pi")
     assert setting.shares == {"a": SHARES}
     build, link, ask = setting.asked
     assert isinstance(build, BuildSchedule) and build.schedule_json == "the schedule of batch_0_0/a"
@@ -97,19 +103,19 @@ def test_the_fastest_is_built_for_the_profiler_and_asked(setting: Setting) -> No
 
 
 def test_it_is_asked_again_once_it_is_much_faster(setting: Setting) -> None:
-    setting.busy.look(0, timed(a=1.0), "pi")
-    setting.busy.look(0, timed(a=1.0, b=0.96), "pi")
+    look(setting, timed(a=1.0), "pi")
+    look(setting, timed(a=1.0, b=0.96), "pi")
     assert [*setting.shares] == ["a"]
-    setting.busy.look(0, timed(a=1.0, b=0.96, c=0.94), "pi")
+    look(setting, timed(a=1.0, b=0.96, c=0.94), "pi")
     assert [*setting.shares] == ["a", "c"]
 
 
 @pytest.mark.parametrize("failure", [FAILED, GeneratorError("It cannot be read."), LOST, None])
 def test_one_that_cannot_be_asked_is_not_asked_again(setting: Setting, failure: object) -> None:
     setting.script = lambda task: failure if isinstance(task, BuildSchedule) == (failure is FAILED) else answer(task)
-    setting.busy.look(0, timed(a=1.0), "pi")
+    look(setting, timed(a=1.0), "pi")
     asked = len(setting.asked)
-    setting.busy.look(0, timed(a=1.0), "pi")
+    look(setting, timed(a=1.0), "pi")
     assert setting.shares == {"a": {}} and len(setting.asked) == asked
 
 
@@ -117,16 +123,25 @@ def test_it_takes_a_small_share_of_the_time(setting: Setting, now: FakeTime) -> 
     setting.takes_s = 2.0
     for step in range(1, 1001):
         now.now_s += 1.0
-        setting.busy.look(0, timed(**{f"s{step}": 0.9**step}), "pi")
+        look(setting, timed(**{f"s{step}": 0.9**step}), "pi")
     assert 3 <= len(setting.shares) <= 8, "6 s each, of 1,000 s"
 
 
+def test_what_is_done_meanwhile_does_not_wait(setting: Setting) -> None:
+    is_done = threading.Event()
+    setting.script = lambda task: answer(task) if is_done.wait(10) else FAILED
+    with setting.busy.looking(0, timed(a=1.0), "pi"):
+        assert setting.shares == {}
+        is_done.set()
+    assert setting.shares == {"a": SHARES}
+
+
 def test_nothing_is_asked_for_where_nothing_would_use_it(setting: Setting) -> None:
-    setting.busy.look(0, timed(), "pi")
-    setting.busy.look(0, timed(a=1.0), None)
+    look(setting, timed(), "pi")
+    look(setting, timed(a=1.0), None)
     techniques = (TechniqueName.SAMPLING, TechniqueName.SKETCHES)
     setting.busy.proposals = cast(Any, SimpleNamespace(techniques=lambda task_index: techniques))
-    setting.busy.look(0, timed(a=1.0), "pi")
+    look(setting, timed(a=1.0), "pi")
     assert setting.asked == []
 
 
