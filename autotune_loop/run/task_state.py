@@ -148,8 +148,8 @@ class TaskState:
     def add_timed(self, timed: Timed) -> bool:
         """Record a time; true when it is the best so far."""
         best = not self.timed or timed.cautious_ms < self.timed[0].cautious_ms
-        self.timed.append(timed)
-        self.timed.sort(key=lambda t: t.cautious_ms)
+        # Another list: the thread that builds reads it, and a list that is being sorted is empty.
+        self.timed = sorted([*self.timed, timed], key=lambda t: t.cautious_ms)
         return best
 
     def add_batch(self, stages_s: Mapping[str, float]) -> None:

@@ -132,10 +132,11 @@ class BatchBuilder:
             full = self._submit_default(work, guide, pool)
         with timed(work, "choose"):
             chosen = self._choose(work, pool, sampled, int(full_search))
-            # What one technique has no schedules for goes to the next; evolution, which always has some, is the last.
+            # What the others have no schedules for goes to the last one: evolution, if it is there, always has some.
             for technique, share in shares.items():
-                wanted = share + (count - len(chosen) - share if technique == TechniqueName.EVOLUTION else 0)
-                chosen += self.proposals.propose(work, technique, tried, known, wanted, len(chosen) + int(full_search))
+                wanted = count - len(chosen) if technique == [*shares][-1] else share
+                taken = {*known, *(one.schedule_sha256 for one in chosen)}
+                chosen += self.proposals.propose(work, technique, tried, taken, wanted, len(chosen) + int(full_search))
         with timed(work, "generate code"):
             built = self._build(work, [*left, *mix(chosen)], waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -53,8 +54,10 @@ def submit_again(
         return executor.submit(BuildOwn(folder, task_index, symbol, candidate.parameters))
     text = _header_text(store.schedule_path(store.samples / candidate.sample))
     if text and not candidate.parameters:
-        schedule = print_json(parse_schedule(text))
-        return executor.submit(BuildSchedule(folder, task_index, symbol, schedule, limit_s))
+        # What only Halide can read is searched again.
+        with contextlib.suppress(GeneratorError):
+            schedule = print_json(parse_schedule(text))
+            return executor.submit(BuildSchedule(folder, task_index, symbol, schedule, limit_s))
     if isinstance(point, SearchPoint):
         return executor.submit(BuildObject(folder, task_index, point, symbol, candidate.schedule_sha256))
     lost: Future[BuiltObject | GeneratorFailure] = Future()

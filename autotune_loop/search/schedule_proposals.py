@@ -57,9 +57,9 @@ _FOUND: Mapping[tuple[str, ...], Origin] = {
 }
 # So many are tried of what earlier runs found: a small part of the first batch, if they turn out to be of no use.
 _MOST_KNOWN = 4
-# In the first round nothing is known to change: so much of it is Halide's samples, the rest sketches. The second one is
-# made while the first is timed: less of it, because a search takes longer, and seldom gives what sketches give.
-_FIRST_SHARE, _SECOND_SHARE = 0.5, 0.25
+# Before anything was timed so much is Halide's samples, which take longer to find and are seldom as fast, the rest
+# sketches. The second batch is made while the first is timed.
+_FIRST_SHARE, _SECOND_SHARE = 0.25, 0.125
 
 
 _WITHOUT_VECTORS = "loops for vectors that fail"
@@ -162,12 +162,14 @@ class ScheduleProposals:
         techniques = self.techniques(work.task_index)
         if len(techniques) == 1:
             return {techniques[0]: count}
-        if work.round_index == 0 or not tried:
-            share = _SECOND_SHARE if work.round_index else _FIRST_SHARE
-            sampled = round(share * count) if TechniqueName.SAMPLING in techniques else 0
-            second = next(each for each in techniques if each != TechniqueName.SAMPLING)
-            return {TechniqueName.SAMPLING: sampled, second: count - sampled}
-        return divide(self._outcomes(work.task_index, tried), techniques, count)
+        outcomes = self._outcomes(work, tried)
+        if outcomes:
+            return divide(outcomes, techniques, count)
+        share = _SECOND_SHARE if work.round_index else _FIRST_SHARE
+        sampled = round(share * count) if TechniqueName.SAMPLING in techniques else 0
+        second = next(each for each in techniques if each != TechniqueName.SAMPLING)
+        # The last one takes what the others have no schedules for.
+        return {**dict.fromkeys(techniques, 0), TechniqueName.SAMPLING: sampled, second: count - sampled}
 
     def batch_size(self, task_index: int, most: int, *, is_first: bool) -> int:
         """How many schedules a batch has; see `RunPace.batch_size`. Without evolution there are no generations."""
@@ -190,8 +192,8 @@ class ScheduleProposals:
             known: hashes of the schedules that were chosen before.
             first: the first candidate's place in the batch.
         """
-        population = self._population(work.task_index, tried, work.round_index)
-        if population is None or count < 1:
+        population = self._population(work.task_index, tried, work.round_index) if count > 0 else None
+        if population is None:
             return []
         seed = f"{technique}/{self._seed(work)}"
         # Those of Halide's samples are known by their features.
@@ -389,10 +391,10 @@ class ScheduleProposals:
         self._lowerings.keep(work.task_index, sha256, candidate.sample)
         return kept
 
-    def _outcomes(self, task_index: int, tried: Sequence[TimedSchedule]) -> list[Outcome]:
+    def _outcomes(self, work: BatchInProgress, tried: Sequence[TimedSchedule]) -> list[Outcome]:
         times_ms = {one.symbol: one.time_ms for one in tried}
-        candidates = self.store.database.candidates(task_index)
-        failed = self._failed(candidates, task_index, tried)
+        candidates = self.store.database.candidates(work.task_index)
+        failed = self._failed(candidates, work.task_index, tried, work.round_index)
         build_s, timing_s = self.store.database.build_times_s(), self._pace.timing_s()
         return [
             Outcome(

@@ -130,6 +130,7 @@ class PopulationModels:
         # By symbol.
         self._features: dict[str, Features] = {}
         self._nests: dict[str, LoweredSchedule | None] = {}
+        self._last_of_schedules: tuple[Sequence[tuple[str, float]], FittedModel] | None = None
         self._last: tuple[Sequence[tuple[LoweredSchedule, float]], FittedNestModel] | None = None
 
     def fitted(self, population: Population) -> PopulationModel | None:
@@ -144,8 +145,14 @@ class PopulationModels:
         for one in population.tried:
             if one.symbol not in self._features:
                 (self._features[one.symbol],) = features_in([one.draft], population)
-        timed = [self._features[one.symbol] for one in population.tried]
-        times_ms = [one.time_ms for one in population.tried]
+        known = [(one.symbol, one.time_ms) for one in population.tried]
+        # Several techniques ask for the same batch.
+        if self._last_of_schedules is None or self._last_of_schedules[0] != known:
+            timed, times_ms = [self._features[symbol] for symbol, _ in known], [time_ms for _, time_ms in known]
+            self._last_of_schedules = known, self._of_schedules(timed, times_ms)
+        return self._last_of_schedules[1]
+
+    def _of_schedules(self, timed: Sequence[Features], times_ms: Sequence[float]) -> FittedModel:
         if self._plug_in is None:
             return ScheduleModel(timed, times_ms)
         try:
@@ -171,7 +178,6 @@ class PopulationModels:
         known = [(nest, time_ms) for nest, time_ms in tried if nest is not None]
         if len(known) < ENOUGH_TIMED:
             return self._of_others
-        # Several techniques ask for the same batch.
         if self._last is None or self._last[0] != known:
             self._last = known, self._learnt(known)
         return self._last[1]
@@ -188,7 +194,7 @@ class PopulationModels:
     def _give_up(self, error: BaseException) -> None:
         if self._plug_in is not None:
             self._tell(f"{self._plug_in.title} failed, and {GAUSSIAN_PROCESS} replaces it in this run: {told(error)}")
-        self._plug_in = None
+        self._plug_in = self._last_of_schedules = None
 
 
 def features_in(drafts: Sequence[Draft], population: Population) -> list[Features]:

@@ -16,6 +16,7 @@ from halide_autotune.autotune_loop.moves.mutation import Mutation
 from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.models.population_model import PopulationModel, PopulationModels
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution, chances_of, move_weights, parents_of
+from halide_autotune.autotune_loop.search.techniques.starts import Starts
 from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 
 _CHAINS_PER_WANTED, _MOST_CHAINS, _STEPS = 2, 16, 8
@@ -32,14 +33,15 @@ class _State:
 class Annealing:
     """Chains of single moves that start at the fastest; what they came by is proposed, the most promising first."""
 
-    def __init__(self, models: PopulationModels | None = None) -> None:
+    def __init__(self, models: PopulationModels | None = None, starts: Starts | None = None) -> None:
         self._models = models or PopulationModels()
+        self._evolution = Evolution(self._models, starts)
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`. Before enough is timed to have a model, children like evolution's."""
         model = self._models.fitted(population)
         if model is None or model.by_schedule is None:
-            yield from Evolution().propose(population, count, source)
+            yield from self._evolution.propose(population, count, source)
             return
         parents = parents_of(population.tried)
         starts = source.choices(parents, chances_of(parents), k=min(_CHAINS_PER_WANTED * count, _MOST_CHAINS))

@@ -61,13 +61,14 @@ _Gain = tuple[_Base, _Base]
 class PatternSearch:
     """Steps of the numbers of the fastest schedules."""
 
-    def __init__(self, models: PopulationModels | None = None) -> None:
+    def __init__(self, models: PopulationModels | None = None, starts: Starts | None = None) -> None:
         self._models = models or PopulationModels()
+        self._starts = starts or Starts()
 
     def propose(self, population: Population, count: int, source: Random) -> Iterator[Proposal]:
         """See `Technique.propose`. Before anything is timed, what the search starts from."""
         if not population.tried:
-            yield from Starts().propose(population, count, source)
+            yield from self._starts.propose(population, count, source)
             return
         mutation = Mutation(population.names, population.busy)
         for family in _families(population.tried):

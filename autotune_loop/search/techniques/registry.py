@@ -64,8 +64,8 @@ def load_techniques(
     built_in: dict[str, Technique] = {
         TechniqueName.SKETCHES: starts,
         TechniqueName.EVOLUTION: Evolution(models, starts),
-        TechniqueName.ANNEALING: Annealing(models),
-        TechniqueName.PATTERN: PatternSearch(models),
+        TechniqueName.ANNEALING: Annealing(models, starts),
+        TechniqueName.PATTERN: PatternSearch(models, starts),
     }
     named = [name for name in asked.technique if name != TechniqueName.SAMPLING]
     return {name: built_in.get(name) or _plug_in(name) for name in named}

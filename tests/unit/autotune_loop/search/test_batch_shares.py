@@ -21,10 +21,13 @@ from tests.proposal_setting import NAME, WORK, Make, sampled
 SAMPLING, SKETCHES, EVOLUTION, _, _ = TechniqueName
 
 
-def test_the_first_round_is_half_sampled_and_half_sketches(make: Make) -> None:
+def test_before_anything_was_timed_most_are_sketches(make: Make) -> None:
     run = make()
-    assert run.proposals.divide(BatchInProgress(0, 0), [], 9) == {SAMPLING: 4, SKETCHES: 5}
-    assert run.proposals.divide(WORK, [], 8) == {SAMPLING: 2, SKETCHES: 6}, "nothing was timed"
+    assert run.proposals.divide(BatchInProgress(0, 0), [], 9) == {SAMPLING: 2, SKETCHES: 7, EVOLUTION: 0}
+    second = {SAMPLING: 1, SKETCHES: 7, EVOLUTION: 0}
+    assert run.proposals.divide(WORK, [], 8) == second
+    reference = TimedSchedule("reference", "reference/0", 1.0)
+    assert run.proposals.divide(WORK, [reference], 8) == second, "it is no technique's"
     assert make("sketches,evolution").proposals.divide(BatchInProgress(0, 0), [], 8)[SKETCHES] == 8
 
 
@@ -32,11 +35,11 @@ def test_where_no_search_succeeds_the_first_round_is_sketches(make: Make) -> Non
     proposals = make().proposals
     proposals.leave_out_search(0)
     assert proposals.techniques(0) == (SKETCHES, EVOLUTION)
-    assert proposals.divide(WORK, [], 8) == {SAMPLING: 0, SKETCHES: 8}
+    assert proposals.divide(WORK, [], 8) == {SAMPLING: 0, SKETCHES: 8, EVOLUTION: 0}
 
 
 def test_sketches_that_were_not_asked_for_are_not_made(make: Make) -> None:
-    assert make("sampling,evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {SAMPLING: 4, EVOLUTION: 4}
+    assert make("sampling,evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {SAMPLING: 2, EVOLUTION: 6}
     assert make("evolution").proposals.divide(BatchInProgress(0, 0), [], 8) == {EVOLUTION: 8}
 
 

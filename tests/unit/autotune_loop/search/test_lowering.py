@@ -93,6 +93,16 @@ def test_many_are_lowered_in_all_build_slots(
     assert sorted(len(task.schedules_json) for task in run.asked) == sizes
 
 
+def test_what_takes_long_to_lower_is_divided_among_all_slots(make: Callable[..., Setting]) -> None:
+    def slowly(task: LowerSchedules) -> object:
+        return Lowered(tuple(map(nest, task.schedules_json)), 0.5 * len(task.schedules_json))
+
+    run = make(slowly, build_slots=2)
+    run.lowering.lowered(DRAFTS[:4])
+    run.lowering.lowered(DRAFTS[4:8])
+    assert [len(task.schedules_json) for task in run.asked] == [4, 2, 2]
+
+
 def test_lowering_may_take_half_of_what_a_trial_takes(make: Callable[..., Setting]) -> None:
     def slowly(task: LowerSchedules) -> object:
         count = len(task.schedules_json)

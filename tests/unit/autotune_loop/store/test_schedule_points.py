@@ -23,6 +23,7 @@ from halide_autotune.autotune_loop.candidate import (
 )
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildWithHeader
 from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.lowered.lowered_file import read_lowered
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.autotune_loop.store.run_store import RunStore
@@ -30,6 +31,7 @@ from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.targets.errors import GeneratorError, RunFolderError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.lowering.loop_nest import VERSION, Loop, LoopNest, print_loop_nest
 from tests.contract.writing_process import HEADER, RECORD
 from tests.scripted_executor import ScriptedExecutor
 
@@ -123,6 +125,18 @@ def test_what_was_built_from_data_keeps_its_header(store: RunStore) -> None:
     assert store.object_path(kept.symbol).read_bytes() == b"code" and not built.exists()
     assert store.schedule_path(store.samples / kept.sample).read_text() == TEXT
     assert store.database.build_times_s() == {kept.symbol: 1.5}
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_loop_nest_that_came_with_the_code_is_kept(store: RunStore, is_damaged: bool) -> None:
+    kept = store.keep_schedule(candidate(), TEXT)
+    nest = LoopNest(VERSION, 32, Loop("", "", "root", 1.0, 0, (), (), ()))
+    written = store.work / "schedule.nest"
+    written.write_text("{" if is_damaged else print_loop_nest(nest))
+    store.keep_build(kept, BuiltObject(kept.symbol, make_object(store, "built.o"), None, 1.5, written))
+    path = store.lowered_path(store.samples / kept.sample)
+    assert not path.exists() if is_damaged else read_lowered(path) == nest
+    assert not written.exists(), "it is many times as large"
 
 
 def test_a_searched_schedule_without_a_new_header_keeps_what_it_has(store: RunStore) -> None:

@@ -10,50 +10,63 @@ from typing import Any
 import pytest
 
 from halide_autotune.sdk.settings import Settings
-from halide_autotune.targets.generator.program import open_generator
+from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
 from halide_autotune.targets.generator.reference import parse_generator
-from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
+from halide_autotune.targets.generator.run import (
+    GeneratedFiles,
+    GeneratorFailure,
+    GeneratorFailureReason,
+    GeneratorRequest,
+    run_generator,
+)
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.targets.lowering.loop_nest import Access, Computation, Loop, LoopNest
-from halide_autotune.targets.lowering.lower import Refused, lower_schedules
+from halide_autotune.targets.lowering.lower import Refused, described, lower_schedules, read_nest
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.schedule.plugins import replay_autoscheduler
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 pytestmark = pytest.mark.toolchain
 
 WIDTH, HEIGHT, CHANNELS = 256, 128, 3
+PARAMETERS = {"width": str(WIDTH), "height": str(HEIGHT)}
 TARGET = "x86-64-linux-sse41-avx-avx2-no_runtime"
 Lower = Callable[..., list[LoopNest | Refused] | GeneratorFailure]
 
 
 @pytest.fixture(scope="module", params=["cpp", "py"])
-def lower(
+def program(
     request: pytest.FixtureRequest,
     halide: HalideInstall,
     cpp_compiler: HostCppCompiler,
     settings: Settings,
     examples: Path,
-) -> Iterator[Lower]:
-    """Lowers schedules of the separable filter, in whatever language it is."""
+) -> Iterator[GeneratorProgram]:
+    """The separable filter, in whatever language it is."""
     reference = parse_generator(str(examples / f"separable_filter.{request.param}"))
-    program = open_generator(reference, halide, cpp_compiler, settings.environment)
+    opened = open_generator(reference, halide, cpp_compiler, settings.environment)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def lower(program: GeneratorProgram, cpp_compiler: HostCppCompiler) -> Lower:
+    """Lowers schedules of it."""
     preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler))
-    parameters = {"width": str(WIDTH), "height": str(HEIGHT)}
 
     def lowered(
         schedules: Sequence[str], *, limit_s: float = 60.0, time_s: float = 240.0, target: str = TARGET
     ) -> list[LoopNest | Refused] | GeneratorFailure:
-        inspected = Inspected(program, program.names[0], parameters, target, ProcessLimits(time_s, 8 * 2**30))
+        inspected = Inspected(program, program.names[0], PARAMETERS, target, ProcessLimits(time_s, 8 * 2**30))
         found = lower_schedules(inspected, preparation, schedules, limit_s, cpp_compiler)
         if isinstance(found, GeneratorFailure):
             return found
         assert found.duration_s > 0
         return [*found.nests]
 
-    yield lowered
-    program.close()
+    return lowered
 
 
 def schedule(**calls: list[list[Any]]) -> str:
@@ -120,6 +133,34 @@ def stored(loop: Loop, buffer: str, times: float = 1.0) -> float:
     accesses = [each for of in loop.computations for each in of.accesses if each.is_store and each.buffer == buffer]
     inside = sum(stored(each, buffer, times) for each in loop.loops)
     return inside + times * sum(each.count * each.lanes for each in accesses)
+
+
+@pytest.mark.parametrize("text", [ROWS, SLIDING], ids=["rows", "sliding"])
+def test_a_nest_that_is_written_in_passing_is_the_same_and_the_code_is_too(
+    lower: Lower, program: GeneratorProgram, cpp_compiler: HostCppCompiler, tmp_path: Path, text: str
+) -> None:
+    data, nest_path = tmp_path / "schedule.json", tmp_path / "schedule.nest"
+    data.write_text(text)
+    preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler))
+    replay = replay_autoscheduler(data, cpp_compiler)
+    codes = []
+    for name, choice in {"plain": replay, "described": described(replay, nest_path, cpp_compiler)}.items():
+        (tmp_path / name).mkdir()
+        request = GeneratorRequest(
+            generator_name=program.names[0],
+            function_name="filter",
+            base_name="filter",
+            output_folder=tmp_path / name,
+            emit=("object",),
+            halide_target=TARGET,
+            parameters=PARAMETERS,
+            autoscheduler=preparation.before(choice),
+        )
+        made = run_generator(program, request, ProcessLimits(240.0, 8 * 2**30))
+        assert isinstance(made, GeneratedFiles), made
+        codes.append(made.files["object"].read_bytes())
+    assert codes[0] == codes[1]
+    assert read_nest(nest_path) == nest_of(lower, text)
 
 
 @pytest.mark.parametrize("text", [ROWS, SLIDING, AT_ROOT], ids=["rows", "sliding", "root"])

@@ -48,18 +48,21 @@ class Told:
         fails: nothing can be lowered.
         per_wanted: so many are worth it.
         asked: every draft, as often as it was asked for.
+        times: that something was asked for.
     """
 
     refuses: Sequence[Draft] = ()
     fails: bool = False
     per_wanted: float = 3
     asked: list[Draft] = field(default_factory=list)
+    times: int = 0
 
     def affordable(self, wanted: int) -> int:
         return int(self.per_wanted * wanted)
 
     def lowered(self, drafts: Sequence[Draft]) -> list[LoweredSchedule | None] | None:
         self.asked += drafts
+        self.times += 1
         if self.fails:
             return None
         return [
@@ -97,6 +100,25 @@ def test_only_those_that_schedules_speak_for_are_lowered() -> None:
     assert len(places) == 15 and len(told.asked) == 10
     plain = fitted(replace(population, lowering=None)).ranking(drafts, 5)
     assert {*places[:10]} == {*plain[:10]} and places[10:] == plain[10:], "the others come behind, as they were"
+
+
+def test_several_groups_are_lowered_together_and_ranked_each_by_itself() -> None:
+    population = replace(timed(40), lowering=(told := Told(per_wanted=2)))
+    drafts = children(population)
+    groups = [(drafts[:20], 3), (drafts[20:21], 1), (drafts[21:], 2)]
+    model = fitted(population)
+    expected = [model.ranking(*group) for group in groups]
+    told.asked.clear()
+    told.times = 0
+    assert model.rankings(groups) == expected
+    assert told.times == 1 and len(told.asked) == 6 + 1 + 4
+
+
+def test_a_model_of_schedules_is_fitted_once_for_the_same_times() -> None:
+    models, population = PopulationModels(), timed(40)
+    first, again, later = (models.fitted(one) for one in (population, population, timed(41)))
+    assert first is not None and again is not None and later is not None
+    assert again.by_schedule is first.by_schedule and later.by_schedule is not first.by_schedule
 
 
 def test_where_lowering_takes_too_long_nothing_is_lowered() -> None:
@@ -165,7 +187,7 @@ def test_what_was_timed_corrects_other_pipelines() -> None:
 def test_annealing_waits_for_a_model_that_needs_no_lowering() -> None:
     few = replace(timed(10), lowering=Told())
     annealed = Annealing(PopulationModels(prior=Prior())).propose(few, 4, Random(3))
-    assert list(annealed) == list(Evolution().propose(few, 4, Random(3)))
+    assert list(annealed) == list(Evolution(PopulationModels(prior=Prior())).propose(few, 4, Random(3)))
 
 
 def test_evolution_proposes_what_the_nests_speak_for() -> None:
