@@ -211,7 +211,7 @@ class Rounds:
         left = left_over(self.store.database, state.task_index)
         if not left or self._ending.has_come():
             return
-        self.listen(Notice(f"Timing first what was chosen before and not timed: {len(left)}."))
+        self.listen(Notice(f"Schedules that were chosen before the run stopped, and are timed first: {len(left)}."))
         self.budget.begin("finishing the last rounds")
         batch = self._batch_builders(self._ending.signal).build_left_over(state, left)
         self._plan.begin_batch(len(batch.candidates))

@@ -70,9 +70,12 @@ def ship(
     _check_names([name for name, _ in asked if name], runs)
     holds_play_off = options.play_off or incumbent is not None
     if holds_play_off and options.allow_unconfirmed:
-        raise UsageError("A play-off confirms what ships.", next_step="Leave --allow-unconfirmed out.")
+        raise UsageError(
+            "--allow-unconfirmed cannot be used with --play-off or --incumbent.",
+            next_step="Leave --allow-unconfirmed out.",
+        )
     if options.guard and not (asked or neighbours):
-        raise UsageError("A guard needs the sizes that were tried.", next_step="Leave --no-sizes out.")
+        raise UsageError("--guard needs the sizes that were tried.", next_step="Leave --no-sizes out.")
     if options.guard or asked:
         _check_schedules("--guard" if options.guard else "--accept-size", runs)
     if options.devices.hexagon_sdk_root is not None:

@@ -46,7 +46,9 @@ def compare(
     headers = [path for path in runs if path.name.endswith(_HEADER)]
     if headers:
         if len(headers) < len(runs) or len(headers) < 2:
-            raise UsageError("Headers are compared with headers.", next_step="Name at least two, and no run.")
+            raise UsageError(
+                "A header is only compared with other headers.", next_step="Name at least two, and no run."
+            )
         _compare_headers(headers, output, as_json)
         return
     found = compare_runs(runs, output)
@@ -64,7 +66,7 @@ def _compare_headers(headers: list[Path], output: Path | None, as_json: bool) ->
     from halide_autotune.targets.schedule.header import read_schedule
 
     if output is not None:
-        raise UsageError("A page is of runs.", next_step="Leave -o out.")
+        raise UsageError("Only runs can be compared on a page.", next_step="Leave -o out.")
     texts = {str(path): shown_loops(read_schedule(path)) for path in headers}
     if as_json:
         print_json(texts)

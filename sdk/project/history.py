@@ -50,7 +50,7 @@ def timed_schedules(folder: Path) -> tuple[list[KnownSchedule], Nests]:
     if not pipelines:
         raise UsageError(
             f"{folder} does not say what its pipelines compute, so nothing can be kept of it.",
-            next_step="Runs do that with any other technique than sampling alone, on anything but a card.",
+            next_step="Add a run that is not for a card, tunes no parameters and uses other techniques than sampling.",
         )
     schedules, nests = [], {}
     for one, lowered in _schedules_of(run, pipelines):

@@ -64,9 +64,15 @@ def find_farm_devices(address: FarmAddress, options: RunOptions, title: str, set
     """
     asked = options.devices
     if asked.clock is not None:
-        raise UsageError("--clock is of this machine's emulator, and the devices are a farm's.")
+        raise UsageError(
+            "--clock is for this machine's emulator, and this run uses a farm's devices.",
+            next_step="Leave --clock out, or time on this machine with --scheduler none.",
+        )
     if asked.hexagon_sdk_root is not None:
-        raise UsageError("--hexagon-sdk-root is for this machine, and the devices are a farm's.")
+        raise UsageError(
+            "--hexagon-sdk-root is for this machine, and this run uses a farm's devices.",
+            next_step="Leave --hexagon-sdk-root out, or time on this machine with --scheduler none.",
+        )
     target, words = asked.target, asked.device
     # Imported here: Dask costs half a second that a wrong argument need not pay.
     from halide_autotune.autotune_loop.farm.client import farm_client

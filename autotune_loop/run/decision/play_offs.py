@@ -52,7 +52,8 @@ class PlayOffs:
         further = 1 if self.prepared.options.inputs.also_sizes else 0
         room = self.plan.play_off_room(to_come + further, state.incumbent is not None)
         if room is None:
-            self.listen(Notice("The budget left no time for the play-off, so the winner is unconfirmed.", warning=True))
+            text = "The budget left no time for the play-off, so the winner is unconfirmed."
+            self.listen(Notice(f"{text} Continue the run with --resume and a longer --budget.", warning=True))
             return state.unconfirmed(self.store, clock)
         try:
             entries = self._entries(state, room.contenders)

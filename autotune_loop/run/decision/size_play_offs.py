@@ -61,7 +61,9 @@ class SizePlayOffs:
             return tuned
         argument = deciding_argument(self.inputs)
         if argument is None:
-            text = "No argument has another size at each size of this run, so that a call could tell which one it has"
+            text = (
+                "No buffer has a different size at every size of this run, so a call cannot choose a schedule by size"
+            )
             self.listen(Notice(f"{text}: one schedule is for all of them."))
             return tuned
         schedules, files = [], {}

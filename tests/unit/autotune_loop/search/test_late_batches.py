@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from halide_autotune.autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure
+from halide_autotune.autotune_loop.candidate import BuiltObject, Candidate, Origin, SearchedSchedule, SearchFailure
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, Search
@@ -221,6 +222,29 @@ def test_where_no_search_succeeds_other_techniques_are_enough_if_there_is_no_def
         else:
             batch = made.build(0, 0, weights, lambda: None, full_search=False)
             assert batch.candidates == tuple(chosen) and not batch.exhausted
+
+
+def test_each_technique_knows_what_the_batch_has_and_the_last_one_fills_it(
+    store: RunStore, now: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [store.candidate_folder(0, 0, index) for index in range(2)]
+    chosen = [replace(candidate(each, 0, index), schedule_sha256=str(index)) for index, each in enumerate(folders)]
+    asked: list[tuple[str, set[str], int]] = []
+
+    def propose(*given: Any) -> list[Candidate]:
+        _, technique, _, known, count, first = given
+        asked.append((technique, {*known}, count))
+        return chosen[first : first + 1]
+
+    weights = store.work / "w.weights"
+    write_weights(random_weights(), weights)
+    with builder(store, no_task) as (made, _):
+        monkeypatch.setattr(made.proposals, "divide", lambda *given: {"sketches": 3, "annealing": 1, "evolution": 0})
+        monkeypatch.setattr(made.proposals, "batch_size", lambda *given, is_first: 5)
+        monkeypatch.setattr(made.proposals, "propose", propose)
+        monkeypatch.setattr(made, "_build", lambda *given: [])
+        made.build(0, 0, weights, lambda: None, full_search=False)
+    assert asked == [("sketches", set(), 3), ("annealing", {"0"}, 1), ("evolution", {"0", "1"}, 3)]
 
 
 def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunStore, now: FakeTime) -> None:
