@@ -373,8 +373,7 @@ class Rounds:
         if self.prepared.only_records:
             return ()
         self.budget.begin("the play-off")
-        count = len(self._states)
-        return tuple(self._play_offs.decide(state, count - index) for index, state in enumerate(self._states))
+        return self._play_offs.decide_all(self._states)
 
     def _result(self, outcome: Outcome, tuned: tuple[TunedSchedule, ...], duration_s: float) -> TuneResult:
         database = self.store.database

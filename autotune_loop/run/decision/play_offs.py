@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
@@ -39,6 +39,15 @@ class PlayOffs:
     ending: RunEnding
     listen: Listener
     time_default: Callable[[TaskState], None]
+    # By the task's place.
+    _decided: dict[int, TunedSchedule] = field(default_factory=dict, init=False)
+
+    def decide_all(self, states: Sequence[TaskState]) -> tuple[TunedSchedule, ...]:
+        """Hold the play-off of each task. After an interrupt, call it again: what was decided before stays so."""
+        for place, state in enumerate(states):
+            if place not in self._decided:
+                self._decided[place] = self.decide(state, len(states) - place)
+        return tuple(self._decided[place] for place in range(len(states)))
 
     def decide(self, state: TaskState, to_come: int) -> TunedSchedule:
         """Hold the play-off of a task and publish the winner. Where all that challenged has failed, hold another one.

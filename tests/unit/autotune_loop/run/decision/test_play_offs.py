@@ -1,4 +1,4 @@
-"""What a run decides when schedules fail in its play-off."""
+"""What a run decides when schedules fail in its play-off, or somebody interrupts it."""
 
 from __future__ import annotations
 
@@ -41,6 +41,19 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
         yield made
 
 
+def play_offs(store: RunStore) -> PlayOffs:
+    return PlayOffs(
+        prepared=SimpleNamespace(clock=Clock.WALL, options=RunOptions()),  # type: ignore[arg-type]  # all that is asked of it
+        store=store,
+        executor=ScriptedExecutor(lambda task: pytest.fail(f"{task} was asked for")),
+        dispatcher=SimpleNamespace(is_lost=False),  # type: ignore[arg-type]  # no play-off times here
+        plan=TimePlan(RunBudget(None, 0.0), Clock.WALL, 1, 4),
+        ending=RunEnding(StopSignal(), Deadline.after(None), lambda: None),
+        listen=list[Event]().append,
+        time_default=lambda state: None,
+    )
+
+
 def decided(store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str]) -> tuple[str, list[set[str]]]:
     """The winner, and the contenders of each play-off; those that are failing fail in its first turn."""
     held: list[set[str]] = []
@@ -64,17 +77,7 @@ def decided(store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str])
         store.result_path(store.samples / symbol).write_text(HEADER.format(body=""))
         default = symbol == "default"
         state.add_timed(Timed(symbol, symbol, "evolution", time_s * 1e3, 0.1, default, "pi", 3, process_error(3)))
-    ending = RunEnding(StopSignal(), Deadline.after(None), lambda: None)
-    tuned = PlayOffs(
-        prepared=SimpleNamespace(clock=Clock.WALL, options=RunOptions()),  # type: ignore[arg-type]  # all that is asked of it
-        store=store,
-        executor=ScriptedExecutor(lambda task: pytest.fail(f"{task} was asked for")),
-        dispatcher=SimpleNamespace(is_lost=False),  # type: ignore[arg-type]  # no play-off times here
-        plan=TimePlan(RunBudget(None, 0.0), Clock.WALL, 1, 4),
-        ending=ending,
-        listen=list[Event]().append,
-        time_default=lambda state: None,
-    ).decide(state, 1)
+    tuned = play_offs(store).decide(state, 1)
     return tuned.published.symbol, held
 
 
@@ -90,3 +93,20 @@ def test_where_what_challenged_fails_the_next_one_challenges(store: RunStore, mo
 def test_where_all_fail_the_default_stays(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     winner, held = decided(store, monkeypatch, {"first", "second"})
     assert winner == "default" and len(held) == 2
+
+
+def test_what_was_decided_before_an_interrupt_stays(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, asked = play_offs(store), list[tuple[int, int]]()
+
+    def decide(state: TaskState, to_come: int) -> int:
+        asked.append((state.task_index, to_come))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return state.task_index
+
+    monkeypatch.setattr(made, "decide", decide)
+    states = [TaskState(place, make_task("blur"), TaskReference(None, Tolerance(), 1)) for place in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        made.decide_all(states)
+    assert made.decide_all(states) == (0, 1, 2)
+    assert asked == [(0, 3), (1, 2), (1, 2), (2, 1)]
