@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 
-from halide_autotune.autotune_loop.candidate import Candidate, TrainingSample, Yardstick
+from halide_autotune.autotune_loop.candidate import Candidate, Origin, TrainingSample, Yardstick
 from halide_autotune.autotune_loop.events import Listener, Notice, SampleFailed
 from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from halide_autotune.autotune_loop.store.run_database import NOT_DONE, RunDatabase
@@ -29,6 +29,8 @@ def recover(
     for one in measured:
         state = states[one.candidate.task_index]
         state.add(one)
+        if one.candidate.point.origin is Origin.FULL_BEAM:
+            state.full_search_s = one.candidate.search_s
         if not one.candidate.has_features:
             continue
         sample = state.training_sample(store, one)

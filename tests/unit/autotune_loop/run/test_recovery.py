@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.candidate import Candidate, TrainingSample
+from halide_autotune.autotune_loop.candidate import Candidate, Origin, SearchPoint, TrainingSample
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
 from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover
@@ -63,6 +64,17 @@ def test_what_was_measured_counts(store: RunStore, state: TaskState) -> None:
     assert [timed.symbol for timed in state.timed] == [symbol(0, 1), symbol(1, 0), symbol(0, 0)]
     assert state.best_ms == pytest.approx(2.0)
     assert [event.text for event in events if isinstance(event, Notice)] == ["Resumed with 3 timed schedules."]
+
+
+def test_a_quick_full_search_is_known_to_be_quick(store: RunStore, state: TaskState) -> None:
+    folder = store.candidate_folder(2, 0, 0)
+    sampled = candidate(folder, 2, 0)
+    assert isinstance(sampled.point, SearchPoint)
+    one = replace(sampled, point=replace(sampled.point, origin=Origin.FULL_BEAM), search_s=0.4)
+    store.database.add_candidate(one)
+    store.database.add_measurement(measurement(one.symbol, 1e-3), "sample", 0.5)
+    resume(store, state)
+    assert state.full_search_s == 0.4
 
 
 def test_the_model_learns_all_of_it_from_samples_that_are_written_if_they_are_missing(
