@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft
+from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 
@@ -27,14 +27,10 @@ def crossover(into: DraftStructure, other: Draft, source: Random) -> Draft | Non
     if source.random() < 0.3:
         taken |= _family(other, source.choice(differing))
     taken -= factored
-    funcs: dict[str, FuncDraft] = {}
-    for name, func in into.draft.funcs.items():
-        is_gone = name in taken and name not in other.funcs and isinstance(func.origin, Wrapper | Clone)
-        if not is_gone:
-            funcs[name] = other.funcs[name] if name in taken and name in other.funcs else func
+    funcs = {name: other.funcs[name] if name in taken else func for name, func in into.draft.funcs.items()}
     for name in taken:
         funcs.setdefault(name, other.funcs[name])
-    # Wrappers and clones of what was taken come along, and those of the first draft's go.
+    # Wrappers and clones of what was taken come along.
     for name, func in other.funcs.items():
         if isinstance(func.origin, Wrapper | Clone) and {func.origin.of, *func.origin.consumers} & taken:
             funcs.setdefault(name, func)
