@@ -214,10 +214,12 @@ def test_a_run_of_an_equal_pipeline_starts_from_what_earlier_ones_found(
         str(copied), rounds=1, run_folder=tmp_path / "run", settings=mine, no_history=False, listen=listen, **ASKED
     )
     assert any("starts from the 4 best schedules of earlier ones" in text for text in told)
-    found = rows(
-        again.run_folder,
-        "SELECT m.median_ms FROM candidates c JOIN measurements m ON m.symbol = c.symbol"
-        " WHERE m.purpose = 'sample' AND c.origin = 'history' AND m.output_checked = 1 ORDER BY c.sample",
+    timed = (
+        "SELECT c.schedule_sha256, m.median_ms FROM candidates c JOIN measurements m ON m.symbol = c.symbol"
+        " WHERE m.purpose = 'sample' AND m.output_checked = 1"
     )
-    assert len(found) == 4 and [ms for (ms,) in found] == pytest.approx(best_ms, rel=0.05)
+    found = rows(again.run_folder, f"{timed} AND c.origin = 'history' ORDER BY c.sample")
+    # Their times now depend on where their buffers come to lie, too.
+    times_before_ms = dict(rows(run.run_folder, timed))
+    assert len(found) == 4 and [times_before_ms[sha256] for sha256, _ in found] == pytest.approx(best_ms, rel=0.05)
     assert len(history.schedules()) >= run.totals.samples_timed, "and what it timed is kept"
