@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,11 +132,9 @@ class BatchBuilder:
             full = self._submit_default(work, guide, pool)
         with timed(work, "choose"):
             chosen = self._choose(work, pool, sampled, int(full_search))
-            # What the others have no schedules for goes to the last one: evolution, if it is there, always has some.
-            for technique, share in shares.items():
-                wanted = count - len(chosen) if technique == [*shares][-1] else share
-                taken = {*known, *(one.schedule_sha256 for one in chosen)}
-                chosen += self.proposals.propose(work, technique, tried, taken, wanted, len(chosen) + int(full_search))
+            taken = {*known, *(one.schedule_sha256 for one in chosen)}
+            first_place = len(chosen) + int(full_search)
+            chosen += self._proposed(work, shares, tried, taken, count - len(chosen), first_place)
         with timed(work, "generate code"):
             built = self._build(work, [*left, *mix(chosen)], waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
@@ -251,6 +249,29 @@ class BatchBuilder:
         for searched in pool:
             shutil.rmtree(searched.folder, ignore_errors=True)
         return candidates
+
+    def _proposed(
+        self,
+        work: BatchInProgress,
+        shares: Mapping[str, int],
+        tried: Sequence[TimedSchedule],
+        taken: Collection[str],
+        count: int,
+        first: int,
+    ) -> list[Candidate]:
+        """So many candidates of the techniques, none twice.
+
+        Args:
+            taken: hashes of what was chosen before.
+            first: the first one's place in the batch.
+        """
+        proposed: list[Candidate] = []
+        # What the others have no schedules for goes to the last one: evolution, if it is there, always has some.
+        for technique, share in shares.items():
+            wanted = count - len(proposed) if technique == [*shares][-1] else share
+            known = {*taken, *(one.schedule_sha256 for one in proposed)}
+            proposed += self.proposals.propose(work, technique, tried, known, wanted, first + len(proposed))
+        return proposed
 
     def _keep(
         self, work: BatchInProgress, searched: SearchedSchedule, sample_index: int, predicted_ms: float | None

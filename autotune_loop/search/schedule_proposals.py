@@ -60,8 +60,6 @@ _MOST_KNOWN = 4
 # Before anything was timed so much is Halide's samples, which take longer to find and are seldom as fast, the rest
 # sketches. The second batch is made while the first is timed.
 _FIRST_SHARE, _SECOND_SHARE = 0.25, 0.125
-
-
 _WITHOUT_VECTORS = "loops for vectors that fail"
 
 
