@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 
 from halide_autotune.autotune_loop.candidate import (
     ORIGINS,
@@ -233,9 +233,8 @@ class ScheduleProposals:
         self, work: BatchInProgress, tried: Sequence[TimedSchedule]
     ) -> Callable[[SearchedSchedule], Draft | None] | None:
         """What edits a batch's samples of Halide's search; None where no vectors are known or suspected to fail."""
-        if not may_propose(self.context, self.context.tasks[work.task_index]):
-            return None
-        names = self.drafts.names(work.task_index)
+        may = may_propose(self.context, self.context.tasks[work.task_index])
+        names = self.drafts.names(work.task_index) if may else None
         if names is None or not (names.shape.has_wrong_vectors or self.context.profile.has_doubtful_vectors):
             return None
         population = self._population(work.task_index, tried, work.round_index)
@@ -259,15 +258,16 @@ class ScheduleProposals:
         """Start to build a candidate that was proposed."""
         text = self.schedule_json(candidate.sample)
         folder, limit_s = self.store.objects / candidate.symbol, self._pace.limit_s()
-        task_index, describes = candidate.task_index, self.wants_nest(candidate.task_index, candidate.sample)
-        build = BuildSchedule(folder, task_index, candidate.symbol, text, limit_s, describes=describes)
-        return self.executor.submit(build)
+        build = BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s)
+        return self.executor.submit(replace(build, describes=self.wants_nest(candidate.task_index, candidate.sample)))
 
     def wants_nest(self, task_index: int, sample: str) -> bool:
         """Whether to write a schedule's loop nest as its code is generated: models want it, and none is there."""
+        if not (self._lowerings.are_wanted and may_propose(self.context, self.context.tasks[task_index])):
+            return False
+        # Where there is no C++ compiler, the pipeline has no description, and nothing is lowered.
         is_there = self.store.lowered_path(self.store.samples / sample).is_file()
-        may = may_propose(self.context, self.context.tasks[task_index])
-        return self._lowerings.are_wanted and may and not is_there
+        return not is_there and self.drafts.names(task_index) is not None
 
     def schedule_json(self, sample: str) -> str:
         """A schedule of the run as data, by its folder below samples/.

@@ -46,9 +46,11 @@ def prior_of_run(
             return read_prior(kept)
         first = read_prior() if learnt is None else read_prior(learnt) or read_prior()
         prior = _with_histories(first, store, histories, listen)
-        if prior is not None and (learnt is not None or prior is not first):
-            write_prior(prior, kept)
-        return prior
+        if prior is None or (learnt is None and not histories):
+            return prior
+        # Also where the histories have nothing: they will have this run's. The file's numbers are rounded.
+        write_prior(prior, kept)
+        return read_prior(kept)
     except WeightsError as error:
         listen(Notice(f"{error} This run goes on without it.", warning=True))
         return read_prior()

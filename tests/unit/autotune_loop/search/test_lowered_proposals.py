@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
+from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, LowerSchedules
 from halide_autotune.autotune_loop.execute.tasks.task import Task
 from halide_autotune.autotune_loop.lowered.lowered_file import read_lowered
 from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.models.population_model import ENOUGH_TIMED
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.technique_name import TechniqueName
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.lowering.loop_nest import VERSION, Computation, Loop, LoopNest
 from halide_autotune.targets.lowering.lower import Lowered
 from tests.drafted_pipelines import recorded
@@ -66,3 +67,26 @@ def test_with_another_model_and_with_few_times_nothing_is_lowered(make: Make) ->
     other = make(script=answer, model="gaussian_process")
     other.proposals.propose(WORK, TechniqueName.EVOLUTION, sampled(other, ENOUGH_TIMED + 5), known(other), WANTED, 0)
     assert not lowered(few) and not lowered(other)
+
+
+def test_loop_nests_are_written_with_the_code_where_models_want_them(make: Make) -> None:
+    run = make(script=answer)
+    (one,) = sampled(run, 1)
+    assert run.proposals.wants_nest(0, one.sample)
+    path = run.store.lowered_path(run.store.samples / one.sample)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    assert not run.proposals.wants_nest(0, one.sample), "it is there"
+    failed = GeneratorFailure(GeneratorFailureReason.FAILED, "There is no C++ compiler.", "", 0.0)
+    others = (make(model="gaussian_process"), make("sampling"), make(gpu=object()), make(script=lambda task: failed))
+    assert not any(other.proposals.wants_nest(0, "batch_0_0/1") for other in others)
+
+
+def test_what_was_lowered_for_its_choice_is_not_described_again(make: Make) -> None:
+    run = make(script=answer)
+    proposed = run.proposals.propose(WORK, TechniqueName.EVOLUTION, sampled(run, ENOUGH_TIMED), known(run), WANTED, 0)
+    (sketch, *_) = run.proposals.propose(WORK, TechniqueName.SKETCHES, [], known(run), 1, WANTED)
+    for candidate in (proposed[0], sketch):
+        run.proposals.submit(candidate).result()
+    builds = [task.describes for task in run.asked if isinstance(task, BuildSchedule)]
+    assert builds == [False, True]

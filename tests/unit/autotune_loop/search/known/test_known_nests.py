@@ -84,8 +84,20 @@ def test_the_history_adds_to_it_and_a_resumed_run_has_the_same(
     store.close()
     fill(history, store, "c")
     again = prior_of_run(open_run("run", resume=True), None, (history,), heard.append)
-    assert again is not None and np.array_equal(again.rows, prior.rows.astype(np.float16))
+    assert again is not None and np.array_equal(again.rows, prior.rows)
+    assert np.array_equal(again.log_times, prior.log_times)
     assert len(heard) == 1
+
+
+def test_a_history_that_had_nothing_adds_nothing_to_a_resumed_run(
+    open_run: Callable[..., RunStore], history: History
+) -> None:
+    store, shipped = open_run("run"), read_prior()
+    assert prior_of_run(store, None, (history,), ignore) is not None and shipped is not None
+    fill(history, store, "a")
+    store.close()
+    again = prior_of_run(open_run("run", resume=True), None, (history,), ignore)
+    assert again is not None and np.array_equal(again.rows, shipped.rows)
 
 
 def test_what_was_learnt_for_the_devices_takes_the_place_of_the_shipped_one(
