@@ -358,6 +358,8 @@ class _Preparation:
     def _reference_run(self, built: BuiltReference, others: Sequence[KernelObject]) -> ReferenceRun:
         """The reference in its own executable, kept until the run ends, because devices can join at any time."""
         executable = self._link(_REFERENCE, [built.kernel, *others])
+        # Says what the first batch's schedules may take.
+        self.store.database.add_build(built.kernel.name, built.duration_s, built.kernel.object_path.stat().st_size)
         file, limit_s = f"reference_{self.index}.raw", self.context.limits.reference_run_s
         return ReferenceRun(executable, built.kernel.name, file, limit_s, tuple(other.name for other in others))
 

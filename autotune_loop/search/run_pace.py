@@ -12,6 +12,8 @@ from halide_autotune.autotune_loop.store.run_store import RunStore
 # Something that takes so many times as long to compile as others did is not worth waiting for.
 _PATIENCE = 4.0
 _LEAST_LIMIT_S, _LEAST_FIRST_LIMIT_S = 5.0, 20.0
+# So few builds, the reference's among them, do not say what others take.
+_FEW_BUILDS = 3
 _USUAL_BUILD_S, _USUAL_TIMING_S = 1.0, 0.3
 # A run's budget has time for at least so many batches, unless they are as small as they may be.
 _GENERATIONS = 20
@@ -43,9 +45,9 @@ class RunPace:
         return timed_each_s / max(1, sum(device.at_once for device in self.context.devices))
 
     def limit_s(self) -> float:
-        """How long building one may take: a few times as long as others usually took; before the first, as a search."""
+        """How long building one may take: a few times as long as others usually took; of the first, as a search."""
         built_s = sorted(self._built_s())
-        if not built_s:
+        if len(built_s) < _FEW_BUILDS:
             return max(_LEAST_FIRST_LIMIT_S, self.context.limits.search_s)
         return max(_LEAST_LIMIT_S, _PATIENCE * built_s[len(built_s) // 2])
 

@@ -174,7 +174,7 @@ class RunDatabase:
         )
 
     def add_build(self, symbol: str, build_s: float, object_bytes: int) -> None:
-        """A candidate's code was generated."""
+        """The code of a candidate or a reference was generated."""
         self._add("builds", symbol, build_s, object_bytes)
 
     def add_measurement(

@@ -59,6 +59,7 @@ class BuiltReference:
         autoscheduler: which one made it.
         ships: its schedule header can be shipped, after what Halide 21 leaves out of it is added.
         position: its place among those that may.
+        duration_s: what building it took.
         uses_float: whether it computes with floats; None if nobody has looked.
     """
 
@@ -67,6 +68,7 @@ class BuiltReference:
     schedule_path: Path
     ships: bool
     position: int
+    duration_s: float
     uses_float: bool | None = None
 
     @property
@@ -305,7 +307,8 @@ class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], ki
             if isinstance(generated, GeneratedFiles):
                 kernel = KernelObject(self.symbol, generated.files["object"])
                 header = generated.files["schedule"]
-                return BuiltReference(choice.name, kernel, header, _ships(state, header), position)
+                ships = _ships(state, header)
+                return BuiltReference(choice.name, kernel, header, ships, position, generated.duration_s)
             first_failure = first_failure or generated
             if generated.reason.concerns_every_candidate or generated.reason is GeneratorFailureReason.STOPPED:
                 break
@@ -326,6 +329,7 @@ class BuildReference(GeneratorTask[BuiltReference | GeneratorFailure | None], ki
             schedule_path=generated.files["schedule"],
             ships=False,
             position=position,
+            duration_s=generated.duration_s,
             uses_float=_FLOAT.search(statement) is not None,
         )
 

@@ -87,12 +87,12 @@ def test_where_all_fail_the_func_is_named_and_what_can_be_built(store: RunStore)
     assert isinstance(result, SearchFailure) and not heard
     task, profile = RECORD.spec.tasks[0], load_profile("x86-64")
     names = f"{task.reference.file.name}:{task.generator_name}"
-    built = BuiltReference("Mullapudi2016", KernelObject("f", Path("f.o")), Path("f.schedule.h"), True, 0)
+    built = BuiltReference("Mullapudi2016", KernelObject("f", Path("f.o")), Path("f.schedule.h"), True, 0, 1.0)
     error = no_search(task, profile, result.failure, built)
     assert str(error) == (
         "No search of Adams2019 gives a schedule, so there is nothing to tune. No schedule of histogram."
         f" What can be built is timed by: sdk bench {names} --schedule own --schedule mullapudi2016"
     )
-    at_root = BuiltReference(ALL_AT_ROOT, built.kernel, built.schedule_path, True, 2)
+    at_root = BuiltReference(ALL_AT_ROOT, built.kernel, built.schedule_path, True, 2, 1.0)
     for without in (at_root, result.failure, None):
         assert str(no_search(task, profile, result.failure, without)).endswith(f"{names} --schedule own")
