@@ -45,7 +45,7 @@ from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.targets.errors import GeneratorError, SdkError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
-# If this many schedules fail before the first is timed, the run ends; where vectors are doubtful, that is three
+# If this many schedules fail before the first is timed, the task is given up; where vectors are doubtful, that is three
 # batches, because only the third one knows which failed in the first.
 _HOPELESS_AFTER, _HOPELESS_AFTER_VECTORS = 16, 48
 _POLL_S = 0.2
@@ -72,6 +72,8 @@ class Rounds:
         self._builder_stop = StopSignal()
         self._ending = RunEnding(self.stop, self.budget.end, self._kill)
         self._states: list[TaskState] = []
+        # The places of the tasks of which no schedule could be timed.
+        self._given_up: set[int] = set()
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
         histories = histories_of(self.prepared.history, self.prepared.farm)
@@ -170,9 +172,10 @@ class Rounds:
                 self._publish_best(state)
         with ThreadPoolExecutor(1, thread_name_prefix="batch-builder") as producer:
             outcome = self._pipeline(producer, self._batch_measurer())
-        hopeless = next((state for state in self._states if state.failures), None)
-        if hopeless is not None and outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
-            raise self._nothing_timed(hopeless)
+        if outcome in (Outcome.EXHAUSTED, Outcome.FINISHED, Outcome.BUDGET_SPENT):
+            for state in self._states:
+                if state.failures and state.task_index not in self._given_up:
+                    self._give_up(state)
         return outcome
 
     def _batch_builders(self, stop: StopSignal) -> BatchBuilders:
@@ -329,7 +332,20 @@ class Rounds:
         is_doubtful = self.prepared.spec.profile.has_doubtful_vectors
         hopeless_after = _HOPELESS_AFTER_VECTORS if is_doubtful else _HOPELESS_AFTER
         if state.failures >= hopeless_after and not (self._ending.has_come() or self.dispatcher.is_lost):
-            raise self._nothing_timed(state)
+            self._give_up(state)
+
+    def _give_up(self, state: TaskState) -> None:
+        """Build no more batches of a task of which no schedule could be timed.
+
+        Raises:
+            GeneratorError: the run has no other task.
+        """
+        self._given_up.add(state.task_index)
+        state.history.is_exhausted = True
+        error = self._nothing_timed(state)
+        if len(self._given_up) == len(self._states):
+            raise error
+        self.listen(Notice(f"{error} The run's other tasks go on.", warning=True))
 
     def _add_timing(self, batch: BuiltBatch) -> Callable[[Measurement, float], None]:
         return partial(self._plan.add_timing, defaults={one.symbol for one in batch.candidates if one.is_default})
@@ -338,7 +354,7 @@ class Rounds:
         return nothing_timed(
             state.task.generator_name,
             self.prepared.spec.profile,
-            self.store.database.failure_counts(),
+            self.store.database.failure_counts(state.task_index),
             self.store.database.last_failure(state.task_index),
         )
 

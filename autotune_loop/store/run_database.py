@@ -371,10 +371,13 @@ class RunDatabase:
             ),
         )
 
-    def failure_counts(self) -> dict[str, int]:
-        """Failures by 'stage: reason', without candidates that were not timed because the run ended."""
-        sql = "SELECT stage || ': ' || reason, count(*) FROM failures WHERE reason <> ? GROUP BY 1 ORDER BY 2 DESC"
-        return dict(self._rows(sql, (NOT_DONE,)))
+    def failure_counts(self, task_index: int | None = None) -> dict[str, int]:
+        """Failures by 'stage: reason', of one argument set or all, without candidates that were not timed because the
+        run ended.
+        """
+        chosen = "reason <> ?" if task_index is None else "reason <> ? AND task = ?"
+        sql = f"SELECT stage || ': ' || reason, count(*) FROM failures WHERE {chosen} GROUP BY 1 ORDER BY 2 DESC"
+        return dict(self._rows(sql, (NOT_DONE,) if task_index is None else (NOT_DONE, task_index)))
 
     def last_failure(self, task_index: int) -> str:
         """The message of the newest failure of an argument set; empty if there is none."""

@@ -23,6 +23,36 @@ pytestmark = pytest.mark.toolchain
 
 Tune = Callable[..., TuneResult]
 
+# With `varies`, no two processes have the same output, so whatever is compared with the reference has failed.
+VARYING = """
+#include "Halide.h"
+HalideExtern_1(float, process, float);
+struct Varying : Halide::Generator<Varying> {
+    GeneratorParam<bool> varies{"varies", false};
+    Input<Buffer<float, 2>> input{"input"};
+    Output<Buffer<float, 2>> output{"output"};
+    void generate() {
+        Var x("x"), y("y");
+        Func doubled("doubled");
+        doubled(x, y) = input(x, y) * 2.0f;
+        output(x, y) = varies ? process(doubled(x, y)) : doubled(x, y) + doubled(x, y);
+        input.set_estimates({{0, 128}, {0, 64}});
+        output.set_estimates({{0, 128}, {0, 64}});
+    }
+};
+HALIDE_REGISTER_GENERATOR(Varying, varying)
+"""
+PROCESS_C = """
+#include <stdlib.h>
+#include <unistd.h>
+float process(float x) {
+    static int seeded = 0;
+    if (!seeded) srandom(getpid());
+    seeded = 1;
+    return x + (float)random();
+}
+"""
+
 
 def tight(folder: Path) -> str:
     """A profile with which Adams2019 has no memory for any schedule."""
@@ -78,3 +108,27 @@ def test_what_an_extern_stage_reads_is_scheduled_by_other_techniques(tune: Tune,
     heard: list[Event] = []
     result = tune([generator], rounds=2, batch_size=3, run_folder=tmp_path / "run", listen=heard.append)
     check_tuned_without_search(result, heard, "An extern stage of generator staged reads first")
+
+
+def test_a_task_of_which_nothing_can_be_timed_leaves_the_others_alone(tune: Tune, tmp_path: Path) -> None:
+    for name, text in {"varying.cpp": VARYING, "process.c": PROCESS_C}.items():
+        (tmp_path / name).write_text(text)
+    generator = sdk.GeneratorSpec(
+        str(tmp_path / "varying.cpp"), build=CppBuild(kernel_sources=(tmp_path / "process.c",))
+    )
+    heard: list[Event] = []
+    result = tune(
+        [generator],
+        argsets=[["varies=true"], ["varies=false"]],
+        rounds=2,
+        batch_size=16,
+        run_folder=tmp_path / "run",
+        listen=heard.append,
+    )
+    warnings = [each.text for each in heard if isinstance(each, Notice) and each.warning]
+    assert any("None of the first schedules of varying could be timed" in text for text in warnings)
+    failed, tuned = result.tuned
+    assert tuned.is_published and tuned.confirmed
+    assert not failed.confirmed and failed.verdict is None
+    with pytest.raises(GeneratorError, match="None of the first schedules of varying could be timed"):
+        tune([generator], argsets=[["varies=true"]], rounds=1, batch_size=4, run_folder=tmp_path / "alone")

@@ -56,7 +56,8 @@ class PlayOffs:
             to_come: tasks to decide, this one included.
         """
         clock = self.prepared.clock.value
-        if self.ending.has_come() or self.dispatcher.is_lost:
+        # No time for one, or nothing to challenge with: all but the reference have failed.
+        if self.ending.has_come() or self.dispatcher.is_lost or state.failures:
             return state.unconfirmed(self.store, clock)
         further = 1 if self.prepared.options.inputs.also_sizes else 0
         room = self.plan.play_off_room(to_come + further, state.incumbent is not None)
