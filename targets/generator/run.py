@@ -73,6 +73,10 @@ class AutoschedulerRequest:
     plugins: tuple[Path, ...]
     parameters: Mapping[str, str] = field(default_factory=dict)
 
+    def within(self, name: str, plugin: Path, parameters: Mapping[str, str]) -> AutoschedulerRequest:
+        """Return the autoscheduler of that name, which runs this one; both are given all parameters."""
+        return AutoschedulerRequest(name, (*self.plugins, plugin), {**self.parameters, **parameters})
+
 
 @dataclass(frozen=True)
 class GeneratorRequest:

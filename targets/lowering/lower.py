@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
@@ -90,8 +90,7 @@ def described(request: AutoschedulerRequest, nest: Path, compiler: HostCppCompil
         ToolchainError: no C++ compiler is installed.
     """
     own = {"described_for": request.name, "nest_path": str(nest)}
-    plugins = (*request.plugins, build_lowering_plugin(compiler))
-    return replace(request, name=_DESCRIBED, plugins=plugins, parameters={**request.parameters, **own})
+    return request.within(_DESCRIBED, build_lowering_plugin(compiler), own)
 
 
 def read_nest(path: Path) -> LoopNest:

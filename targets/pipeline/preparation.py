@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from halide_autotune.targets.generator.run import AutoschedulerRequest
@@ -32,12 +32,12 @@ class PipelinePreparation:
 
     def before(self, request: AutoschedulerRequest) -> AutoschedulerRequest:
         """Return the autoscheduler that prepares the pipeline and then runs the requested one."""
-        parameters = {**request.parameters, "prepared_for": request.name}
+        parameters = {"prepared_for": request.name}
         if self.estimates:
             parameters["estimates"] = plugin_text(self.estimates)
         if not self.takes_schedule_off:
             parameters["keeps_schedule"] = "yes"
-        return replace(request, name=_AUTOSCHEDULER, plugins=(*request.plugins, self.plugin), parameters=parameters)
+        return request.within(_AUTOSCHEDULER, self.plugin, parameters)
 
 
 def build_preparation_plugin(compiler: HostCppCompiler) -> Path:

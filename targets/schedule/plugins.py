@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from halide_autotune.targets.generator.run import SCHEDULE_PATH, AutoschedulerRequest
@@ -90,8 +89,7 @@ def search_only(
         explains: it logs what it does, and where it came to a dead end.
     """
     own = {"search": request.name, "featurization_path": str(featurization), "explains": str(int(explains))}
-    plugins = (*request.plugins, plugin)
-    return replace(request, name=_SEARCH, plugins=plugins, parameters={**request.parameters, **own})
+    return request.within(_SEARCH, plugin, own)
 
 
 def root_autoscheduler(compiler: HostCppCompiler) -> AutoschedulerRequest:

@@ -152,10 +152,6 @@ class _SearchTask(GeneratorTask[R_co]):
 
     point: SearchPoint
 
-    def _describes(self) -> bool:
-        """Whether the loop nest of what is compiled is written, too."""
-        return False
-
     def _values(self) -> Mapping[str, str]:
         return self.point.values
 
@@ -169,7 +165,13 @@ class _SearchTask(GeneratorTask[R_co]):
         return {self.point.weights_path: key_of(self.point.weights_path)}
 
     def _search(
-        self, state: WorkerState, symbol: str, emit: tuple[str, ...], *, explains: bool = False
+        self,
+        state: WorkerState,
+        symbol: str,
+        emit: tuple[str, ...],
+        *,
+        explains: bool = False,
+        describes: bool = False,
     ) -> GeneratedFiles | GeneratorFailure:
         context, point, folder = state.context, self.point, self.output_folder
         with state.building() as stop:
@@ -194,7 +196,7 @@ class _SearchTask(GeneratorTask[R_co]):
                 if emit == ("featurization",) and state.search_plugin is not None:
                     path = output_folder / (context.sample_file_name + EMITTED_SUFFIXES["featurization"])
                     autoscheduler = search_only(autoscheduler, state.search_plugin, path, explains=explains)
-                if self._describes():
+                if describes:
                     autoscheduler = described(autoscheduler, output_folder / NEST_NAME, state.compiler)
                 return self._generate(state, autoscheduler, symbol, emit, step, stop)
 
@@ -216,14 +218,11 @@ class Search(_SearchTask[SearchedSchedule | SearchFailure], kind="search"):
     tells_schedule: bool = False
     describes: bool = False
 
-    def _describes(self) -> bool:
-        return self.describes
-
     def run(self, state: WorkerState) -> SearchedSchedule | SearchFailure:
         """See `Task.run`."""
         told = ("featurization", "schedule") if self.tells_schedule else ("featurization",)
         emit = _WITH_CODE if self.symbol else told
-        generated = self._search(state, self.symbol or "search", emit, explains=self.explains)
+        generated = self._search(state, self.symbol or "search", emit, explains=self.explains, describes=self.describes)
         if isinstance(generated, GeneratorFailure):
             shutil.rmtree(self.output_folder, ignore_errors=True)
             return SearchFailure(self.point, generated)
@@ -246,12 +245,9 @@ class BuildObject(_SearchTask[BuiltObject | GeneratorFailure], kind="build_objec
     schedule_sha256: str
     describes: bool = False
 
-    def _describes(self) -> bool:
-        return self.describes
-
     def run(self, state: WorkerState) -> BuiltObject | GeneratorFailure:
         """See `Task.run`."""
-        generated = self._search(state, self.symbol, _WITH_CODE)
+        generated = self._search(state, self.symbol, _WITH_CODE, describes=self.describes)
         if isinstance(generated, GeneratorFailure):
             shutil.rmtree(self.output_folder, ignore_errors=True)
             return generated
