@@ -29,7 +29,13 @@ from halide_autotune.autotune_loop.events import Listener, Notice, SampleFailed
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, Search
 from halide_autotune.autotune_loop.parameters.space import set_text
-from halide_autotune.autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
+from halide_autotune.autotune_loop.search.code_builds import (
+    BUILD_SHARES,
+    LEAST,
+    SHARES_BEFORE_CHILDREN,
+    CodeBuilds,
+    timed,
+)
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
 from halide_autotune.autotune_loop.search.plan import full_beam_point, greedy_point
 from halide_autotune.autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
@@ -293,7 +299,9 @@ class BatchBuilder:
             begun.add(candidate.symbol)
             return self._submit_build(candidate)
 
-        built = self._builds.build_all(work, chosen, submit, waiting, full)
+        has_children = TechniqueName.EVOLUTION in self.proposals.techniques(work.task_index)
+        shares = SHARES_BEFORE_CHILDREN if has_children else BUILD_SHARES
+        built = self._builds.build_all(work, chosen, submit, waiting, full, shares)
         self.proposals.leave(work.task_index, [one for one in chosen if one.symbol not in begun])
         return built
 

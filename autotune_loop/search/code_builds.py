@@ -26,7 +26,9 @@ from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.process.stop_signal import StopSignal
 
 # Shares of the time left after which building needs only a few candidates, and after which it needs only one.
-_BUILD_SHARES = (0.4, 0.7)
+BUILD_SHARES = (0.4, 0.7)
+# The same where generations follow: what takes long to compile is to have children, too.
+SHARES_BEFORE_CHILDREN = (0.15, 0.7)
 _FEW = 4
 # In its first round, a run times its default and one more, however long that takes.
 LEAST = 2
@@ -85,12 +87,13 @@ class CodeBuilds:
         submit: Callable[[Candidate], Future[BuiltObject | GeneratorFailure]],
         waiting: int,
         first: Future[Any] | None = None,
+        shares: tuple[float, float] = BUILD_SHARES,
     ) -> list[Built]:
         """Build candidates, in order, until those that are enough are built; see `fewest`."""
         built: list[Built] = []
         to_come = deque(chosen)
         under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
-        fewest = self.fewest(len(chosen), _BUILD_SHARES, waiting, first)
+        fewest = self.fewest(len(chosen), shares, waiting, first)
 
         def late() -> bool:
             return fewest() < len(chosen) and len(built) >= fewest()
