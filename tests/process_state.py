@@ -76,8 +76,13 @@ def under_a_time_limit(run: Callable[[float], _T], has_begun: Callable[[], bool]
 
 def runs(pid: int) -> bool:
     """Whether it is there and no zombie: those stay where nobody takes care of orphans."""
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def state_of(pid: int) -> str:
+    """The letter that the kernel has for the state of a process, such as T where it is stopped; empty if it is gone."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
+        return ""
+    return status.rpartition(")")[2].split()[0]

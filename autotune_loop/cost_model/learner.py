@@ -188,7 +188,7 @@ class Learner:
             )
         )
 
-    def _turn(self) -> contextlib.AbstractContextManager[None]:
+    def _turn(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext() if self._turns is None else self._turns.building(self._stop)
 
     def __exit__(

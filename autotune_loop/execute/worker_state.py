@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from halide_autotune.targets.halide_install import HalideInstall, find_halide_in
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.process.pause import Pause
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.schedule.plugins import build_search_plugin
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
@@ -32,6 +34,19 @@ from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # From a device's name to the device and a function that makes its transport, not yet connected where it is remote.
 FindDevice = Callable[[str], tuple[Device, Callable[[], Transport]]]
+
+
+@dataclass(frozen=True)
+class BuildHold:
+    """The build cores, held by a task.
+
+    Attributes:
+        stop: ends it.
+        pause: has its child stand still while somebody measures; None where that is on other cores.
+    """
+
+    stop: StopSignal
+    pause: Pause | None = None
 
 
 class WorkerState:
@@ -137,11 +152,14 @@ class WorkerState:
             self.stop = StopSignal()
 
     @contextlib.contextmanager
-    def building(self) -> Iterator[StopSignal]:
-        """Hold the build cores, where building and measuring take turns; yields the task's stop signal."""
+    def building(self) -> Iterator[BuildHold]:
+        """Hold the build cores, where building and measuring take turns."""
         stop = self.stop  # taken before the wait, so that an interrupt during it counts
-        with self._turns.building(stop) if self.context.workspace.cores.take_turns else contextlib.nullcontext():
-            yield stop
+        if not self.context.workspace.cores.take_turns:
+            yield BuildHold(stop)
+            return
+        with self._turns.building(stop) as turn:
+            yield BuildHold(stop, turn)
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[StopSignal]:

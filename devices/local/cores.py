@@ -7,7 +7,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,11 +61,47 @@ class _Turn:
 
     Attributes:
         locks: held until they are closed.
-        ends_s: monotonic time after which no further measurement begins.
+        began_s: monotonic time.
     """
 
     locks: contextlib.ExitStack
-    ends_s: float
+    began_s: float
+
+
+class BuildTurn:
+    """The cores, shared with other builds: what is built can be paused for a measurement, and go on after it.
+
+    Args:
+        share: takes the cores, unless the stop signal ends the wait; what it returns lets go of them.
+    """
+
+    def __init__(self, share: Callable[[BuildTurn, StopSignal | None], contextlib.ExitStack]) -> None:
+        self._share = share
+        self._asked = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._locks = contextlib.ExitStack()
+
+    def fileno(self) -> int:
+        """See `Pause.fileno`."""
+        return self._asked
+
+    def give_way(self, stop: StopSignal | None) -> None:
+        """See `Pause.give_way`."""
+        self._locks.close()
+        self._locks = self._share(self, stop)
+
+    def ask(self) -> None:
+        """Ask for a pause; what cannot be paused goes on to its end."""
+        os.eventfd_write(self._asked, 1)
+
+    def take_back(self) -> None:
+        """Ask no longer."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._asked)
+
+    def close(self) -> None:
+        """Let go of the cores."""
+        self._locks.close()
+        os.close(self._asked)
 
 
 class CoreTurns:
@@ -75,8 +111,9 @@ class CoreTurns:
     turnstile) to reach the second. A measurement keeps the turnstile while it waits for the running builds, so that
     no new build overtakes it. The kernel releases the locks of a killed process.
 
-    Measurements that follow each other at once share a turn, for a while: each turn begins with a wait for the builds
-    under way, of which one may take seconds longer than the others and leave their cores idle.
+    A build of this process gives way to a measurement, if it can: its child stands still, and goes on afterwards. Then
+    builds have the cores for as long as the measurement had them. Others are waited for: one may take seconds longer
+    than the rest, and leave their cores idle. So measurements that follow each other at once share a turn, for a while.
 
     Raises:
         DeviceError: the folder of the locks cannot be made.
@@ -87,7 +124,11 @@ class CoreTurns:
         self._cores = folder / "cores.lock"
         self._members = folder / "members.lock"
         self._kept: _Turn | None = None
-        self._kept_lock = threading.Lock()
+        self._builds: set[BuildTurn] = set()
+        # Of the two above.
+        self._lock = threading.Lock()
+        # Monotonic time until which builds have the cores.
+        self._builds_until_s = 0.0
         with os_error_as(DeviceError, f"The folder for locks, {folder}, cannot be made"):
             folder.mkdir(parents=True, exist_ok=True)
 
@@ -107,33 +148,69 @@ class CoreTurns:
             os.close(members)
 
     @contextlib.contextmanager
-    def building(self, stop: StopSignal | None = None) -> Iterator[None]:
+    def building(self, stop: StopSignal | None = None) -> Iterator[BuildTurn]:
         """Share the cores with other builds; once `stop` is set it waits no longer, and what is inside has to look."""
-        with contextlib.ExitStack() as held:
-            with file_lock(self._turnstile, stop=stop):
-                held.enter_context(file_lock(self._cores, fcntl.LOCK_SH, stop))
-            yield
+        turn = BuildTurn(self._share)
+        try:
+            turn.give_way(stop)
+            yield turn
+        finally:
+            with self._lock:
+                self._builds.discard(turn)
+            turn.close()
+
+    def _share(self, turn: BuildTurn, stop: StopSignal | None) -> contextlib.ExitStack:
+        with contextlib.ExitStack() as held, file_lock(self._turnstile, stop=stop):
+            held.enter_context(file_lock(self._cores, fcntl.LOCK_SH, stop))
+            with self._lock:
+                # Within the turnstile, so that the next measurement knows of it, and the last one asks no longer.
+                turn.take_back()
+                self._builds.add(turn)
+            return held.pop_all()
 
     @contextlib.contextmanager
     def measuring(self, stop: StopSignal | None = None) -> Iterator[None]:
         """Have the cores alone; `stop` as for `building`."""
-        turn = self._take_kept() or _begin_turn((self._turnstile, self._cores), stop)
+        turn = self._take_kept() or self._begin(stop)
         try:
             yield
         finally:
             # A turn that a stop has ended the wait for may be none.
             if (stop is not None and stop.is_set()) or not self._keep(turn):
-                turn.locks.close()
+                self._end(turn)
+
+    def _begin(self, stop: StopSignal | None) -> _Turn:
+        self._await_builds(stop)
+        with contextlib.ExitStack() as locks:
+            locks.enter_context(file_lock(self._turnstile, stop=stop))
+            with self._lock:
+                for build in self._builds:
+                    build.ask()
+            locks.enter_context(file_lock(self._cores, stop=stop))
+            return _Turn(locks.pop_all(), time.monotonic())
+
+    def _await_builds(self, stop: StopSignal | None) -> None:
+        """Leave the cores to builds that gave way before, for as long as they did so."""
+        left_s = self._builds_until_s - time.monotonic()
+        with self._lock:
+            has_builds = bool(self._builds)
+        if has_builds and left_s > 0:
+            (stop or threading.Event()).wait(left_s)
+
+    def _end(self, turn: _Turn) -> None:
+        now_s = time.monotonic()
+        self._builds_until_s = now_s + (now_s - turn.began_s)
+        turn.locks.close()
 
     def _take_kept(self) -> _Turn | None:
-        with self._kept_lock:
+        with self._lock:
             kept, self._kept = self._kept, None
             return kept
 
     def _keep(self, turn: _Turn) -> bool:
         """Keep a turn for a moment; False if it has lasted long enough, or another one is kept."""
-        with self._kept_lock:
-            if self._kept is not None or time.monotonic() >= turn.ends_s:
+        with self._lock:
+            if self._kept is not None or time.monotonic() >= turn.began_s + LONGEST_TURN_S:
                 return False
             self._kept = kept = replace(turn)  # so that the timer of an earlier moment does not end this one
         timer = threading.Timer(_KEPT_S, self._end_kept, (kept,))
@@ -142,15 +219,8 @@ class CoreTurns:
         return True
 
     def _end_kept(self, turn: _Turn) -> None:
-        with self._kept_lock:
+        with self._lock:
             if self._kept is not turn:
                 return
             self._kept = None
-        turn.locks.close()
-
-
-def _begin_turn(files: tuple[Path, ...], stop: StopSignal | None) -> _Turn:
-    with contextlib.ExitStack() as locks:
-        for file in files:
-            locks.enter_context(file_lock(file, stop=stop))
-        return _Turn(locks.pop_all(), time.monotonic() + LONGEST_TURN_S)
+        self._end(turn)

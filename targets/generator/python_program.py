@@ -11,7 +11,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from halide_autotune.targets.process.content_cache import file_sha256
 from halide_autotune.targets.process.limited_process import (
     ProcessLimits,
     ProcessOutcome,
-    await_readable,
+    await_child,
     kill_group,
     read_tail,
 )
@@ -133,16 +132,16 @@ class PythonGeneratorProgram:
         with answers, tempfile.TemporaryFile(prefix="sdk-generator-") as log:
             with server_end:
                 self._request(arguments, limits, variables, [server_end.fileno(), log.fileno()])
-            timed_out = stopped = False
+            timed_out, stopped, paused_s = False, False, 0.0
             pid = _answer(answers, limits.time_s + _AFTER_KILL_S).get("pid")
             if pid is not None:
-                timed_out, stopped = await_readable(answers.fileno(), limits.time_s, stop)
+                timed_out, stopped, paused_s = await_child(pid, answers.fileno(), limits, stop)
                 if timed_out or stopped:
                     kill_group(pid)
             ended = _answer(answers, _AFTER_KILL_S)
             if pid is not None and not ended:
                 kill_group(pid)  # the server has died, and cannot
-            duration_s = time.monotonic() - started
+            duration_s = time.monotonic() - started - paused_s
             return ProcessOutcome(
                 exit_code=ended.get("exit_code", -signal.SIGKILL),
                 timed_out=timed_out or (not ended and duration_s > limits.time_s),
@@ -167,7 +166,7 @@ class PythonGeneratorProgram:
         self, arguments: Sequence[str], limits: ProcessLimits, variables: Mapping[str, str], files: list[int]
     ) -> None:
         cores = None if limits.cores is None else sorted(limits.cores)
-        given = {**asdict(limits), "cores": cores}
+        given = {"time_s": limits.time_s, "memory_bytes": limits.memory_bytes, "cores": cores}
         request = {"arguments": list(arguments), "variables": dict(variables), "limits": given}
         try:
             socket.send_fds(self._socket, [json.dumps(request).encode()], files)

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import IO
 
 from halide_autotune.targets.process.child_guard import forget, start_child
+from halide_autotune.targets.process.pause import Pause
 from halide_autotune.targets.process.stop_signal import StopSignal
 
 LOG_TAIL_BYTES = 64 * 1024
 # The largest file that a child may write; what it prints is one. Outputs of kernels are, too.
 LARGEST_FILE_BYTES = 4 * 2**30
+_File = int | StopSignal | Pause
 # poll() takes a C int.
 _LONGEST_WAIT_MS = 2**31 - 1
 # A process whose peak memory came this close to its limit probably died of it.
@@ -39,14 +41,16 @@ class ProcessLimits:
     """What a child process may use.
 
     Attributes:
-        time_s: wall-clock seconds; then it is killed with its children.
+        time_s: wall-clock seconds, without those in which it was paused; then it is killed with its children.
         memory_bytes: private writable memory (RLIMIT_DATA) of each of its processes.
         cores: the processor cores it may run on; None lets the kernel choose.
+        pause: says when it is to stand still; None lets it run.
     """
 
     time_s: float
     memory_bytes: int
     cores: frozenset[int] | None = None
+    pause: Pause | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class ProcessOutcome:
         exit_code: its exit status, or minus the number of the signal that ended it.
         timed_out: it was killed at its time limit.
         stopped: it was killed because the run is stopping.
-        duration_s: wall-clock seconds from start to end.
+        duration_s: wall-clock seconds from start to end, without those in which it was paused.
         peak_memory_bytes: the largest resident set of the process; 0 if unknown.
         memory_limit_bytes: the limit it ran under.
         log: the end of its stdout and stderr, interleaved.
@@ -142,7 +146,7 @@ def run_limited(
         try:
             with contextlib.suppress(ProcessLookupError):  # it has already ended
                 limit_process(child.pid, limits)
-            timed_out, stopped = await_readable(ended, limits.time_s, stop)
+            timed_out, stopped, paused_s = await_child(child.pid, ended, limits, stop)
         finally:
             os.close(ended)
             kill_group(child.pid)
@@ -153,7 +157,7 @@ def run_limited(
             exit_code=child.returncode,
             timed_out=timed_out,
             stopped=stopped,
-            duration_s=time.monotonic() - started,
+            duration_s=time.monotonic() - started - paused_s,
             peak_memory_bytes=_own_peak_bytes(usage),
             memory_limit_bytes=limits.memory_bytes,
             log=read_tail(log),
@@ -182,20 +186,57 @@ def _own_peak_bytes(usage: resource.struct_rusage) -> int:
     return usage.ru_maxrss * 1024 if usage.ru_maxrss > parent_kib else 0
 
 
+def await_child(pid: int, file: int, limits: ProcessLimits, stop: StopSignal | None) -> tuple[bool, bool, float]:
+    """Wait until a file descriptor is readable, which tells of the end of a child that leads a process group.
+
+    Returns:
+        Whether its time is over, whether `stop` is set, and for how many seconds it was paused.
+    """
+    began_s, paused_s = time.monotonic(), 0.0
+    while True:
+        left_s = limits.time_s - (time.monotonic() - began_s - paused_s)
+        ready = _readable([each for each in (file, stop, limits.pause) if each is not None], max(0.0, left_s))
+        if file in ready or not ready:
+            return not ready, False, paused_s
+        if stop in ready or limits.pause is None:
+            return False, True, paused_s
+        paused_s += _paused(pid, limits.pause, stop)
+
+
+def _paused(pid: int, pause: Pause, stop: StopSignal | None) -> float:
+    """Have a process group stand still while it gives way; returns for how many seconds."""
+    began_s = time.monotonic()
+    _signal_group(pid, signal.SIGSTOP)
+    try:
+        pause.give_way(stop)
+    finally:
+        _signal_group(pid, signal.SIGCONT)
+    return time.monotonic() - began_s
+
+
 def await_readable(file: int, time_s: float, stop: StopSignal | None) -> tuple[bool, bool]:
     """Wait until a file descriptor is readable; return (timed out, stopped)."""
-    poller = select.poll()
-    poller.register(file, select.POLLIN)
-    if stop is not None:
-        poller.register(stop.fileno(), select.POLLIN)
-    ready = [fd for fd, _ in poller.poll(min(time_s * 1000, _LONGEST_WAIT_MS))]
+    ready = _readable([file] if stop is None else [file, stop], time_s)
     return not ready, bool(ready) and file not in ready
+
+
+def _readable(files: Sequence[_File], time_s: float) -> list[_File]:
+    """Wait until some can be read; returns those."""
+    poller = select.poll()
+    for file in files:
+        poller.register(file, select.POLLIN)
+    ready = {descriptor for descriptor, _ in poller.poll(min(time_s * 1000, _LONGEST_WAIT_MS))}
+    return [file for file in files if (file if isinstance(file, int) else file.fileno()) in ready]
 
 
 def kill_group(pid: int) -> None:
     """Send SIGKILL to the process group that `pid` leads, if it still exists."""
+    _signal_group(pid, signal.SIGKILL)
+
+
+def _signal_group(pid: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(pid, number)
 
 
 def read_tail(log: IO[bytes]) -> str:

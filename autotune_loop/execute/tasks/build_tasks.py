@@ -10,7 +10,7 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import BuiltObject, Origin, SearchedSchedule, SearchFailure, SearchPoint
 from halide_autotune.autotune_loop.execute.tasks.task import BuildTask, FileKey, R_co, key_of
-from halide_autotune.autotune_loop.execute.worker_state import WorkerState
+from halide_autotune.autotune_loop.execute.worker_state import BuildHold, WorkerState
 from halide_autotune.autotune_loop.parameters.space import set_sha256
 from halide_autotune.autotune_loop.schedule.apply import apply_header
 from halide_autotune.autotune_loop.schedule.print_header import mend_header
@@ -31,7 +31,6 @@ from halide_autotune.targets.generator.run import (
 )
 from halide_autotune.targets.lowering.lower import described
 from halide_autotune.targets.process.limited_process import ProcessLimits
-from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler, reference_autoschedulers
@@ -95,8 +94,8 @@ class GeneratorTask(BuildTask[R_co]):
         emit: tuple[str, ...] = _FROM_HEADER,
     ) -> GeneratedFiles | GeneratorFailure:
         """Generate the code of a schedule that needs no search; None is the generator's own."""
-        with state.building() as stop:
-            return self._generate(state, choice, symbol, emit, "reference_s", stop)
+        with state.building() as hold:
+            return self._generate(state, choice, symbol, emit, "reference_s", hold)
 
     def _values(self) -> Mapping[str, str]:
         """Of parameters that are tuned."""
@@ -122,7 +121,7 @@ class GeneratorTask(BuildTask[R_co]):
         symbol: str,
         emit: tuple[str, ...],
         step: str,
-        stop: StopSignal,
+        hold: BuildHold,
     ) -> GeneratedFiles | GeneratorFailure:
         """Run the generator within the limit of that name."""
         context = state.context
@@ -139,8 +138,8 @@ class GeneratorTask(BuildTask[R_co]):
             autoscheduler=None if autoscheduler is None else state.prepared(self._prepared_as(task), autoscheduler),
         )
         time_s = self._limit_s(state, step)
-        limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build)
-        made = run_checked_generator(state.program(task.reference), request, limits, state.card_check, stop)
+        limits = ProcessLimits(time_s, context.limits.memory_bytes, context.workspace.cores.build, hold.pause)
+        made = run_checked_generator(state.program(task.reference), request, limits, state.card_check, hold.stop)
         if isinstance(made, GeneratorFailure) and made.reason is GeneratorFailureReason.TIMED_OUT:
             return replace(made, message=made.message + context.limits.advice(step))
         return made
@@ -174,7 +173,7 @@ class _SearchTask(GeneratorTask[R_co]):
         describes: bool = False,
     ) -> GeneratedFiles | GeneratorFailure:
         context, point, folder = state.context, self.point, self.output_folder
-        with state.building() as stop:
+        with state.building() as hold:
             folder.mkdir(parents=True, exist_ok=True)
             weights_path = point.weights_path
             if point.weights_noise > 0:
@@ -198,7 +197,7 @@ class _SearchTask(GeneratorTask[R_co]):
                     autoscheduler = search_only(autoscheduler, state.search_plugin, path, explains=explains)
                 if describes:
                     autoscheduler = described(autoscheduler, output_folder / NEST_NAME, state.compiler)
-                return self._generate(state, autoscheduler, symbol, emit, step, stop)
+                return self._generate(state, autoscheduler, symbol, emit, step, hold)
 
 
 @dataclass(frozen=True)
@@ -371,11 +370,11 @@ class Link(BuildTask[Executable], kind="link"):
         Raises:
             SdkError: they cannot be linked, or the link is interrupted.
         """
-        with state.building() as stop:
+        with state.building() as hold:
             called = KernelSources.of(*(task.reference.build for task in state.context.tasks))
             tools = BuildTools(state.halide, state.cache, state.toolchain, called)
             output = self.output_folder / self.file_name
-            return link_executable(self.kernels, state.context.profile.halide_target, tools, output, stop)
+            return link_executable(self.kernels, state.context.profile.halide_target, tools, output, hold.stop)
 
 
 def built_object(symbol: str, generated: GeneratedFiles, nest_path: Path | None = None) -> BuiltObject:

@@ -15,6 +15,7 @@ from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
 from halide_autotune.targets.process.limited_process import ProcessLimits
+from halide_autotune.targets.process.pause import Pause
 from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.schedule.plugins import replay_autoscheduler
 
@@ -77,10 +78,10 @@ class LowerSchedules(GeneratorTask[Lowered | GeneratorFailure | SdkError], kind=
     def run(self, state: WorkerState) -> Lowered | GeneratorFailure | SdkError:
         """See `Task.run`."""
         try:
-            with state.building() as stop:
-                inspected = _inspected(state, self.task_index, len(self.schedules_json) * self.limit_s)
-                preparation = _preparation(state, self.task_index)
-                return lower_schedules(inspected, preparation, self.schedules_json, self.limit_s, state.compiler, stop)
+            with state.building() as hold:
+                inspected = _inspected(state, self.task_index, len(self.schedules_json) * self.limit_s, hold.pause)
+                preparation, texts = _preparation(state, self.task_index), self.schedules_json
+                return lower_schedules(inspected, preparation, texts, self.limit_s, state.compiler, hold.stop)
         except SdkError as error:
             return error
 
@@ -109,9 +110,9 @@ class DescribePipeline(GeneratorTask[PipelineShape | GeneratorFailure | SdkError
             return error
 
 
-def _inspected(state: WorkerState, task_index: int, limit_s: float) -> Inspected:
+def _inspected(state: WorkerState, task_index: int, limit_s: float, pause: Pause | None = None) -> Inspected:
     context, task = state.context, state.context.tasks[task_index]
-    limits = ProcessLimits(limit_s, context.limits.memory_bytes, context.workspace.cores.build)
+    limits = ProcessLimits(limit_s, context.limits.memory_bytes, context.workspace.cores.build, pause)
     target = kernel_target(context.profile.halide_target)
     return Inspected(state.program(task.reference), task.generator_name, task.parameters, target, limits)
 

@@ -16,8 +16,9 @@ import pytest
 from halide_autotune.devices.local import cores
 from halide_autotune.devices.local.cores import CoreTurns
 from halide_autotune.targets.errors import DeviceError
+from halide_autotune.targets.process.limited_process import ProcessLimits, ProcessOutcome, run_limited
 from halide_autotune.targets.process.stop_signal import StopSignal
-from tests.process_state import PATIENCE_S, await_condition
+from tests.process_state import PATIENCE_S, await_condition, await_other_text
 
 PROJECT = Path(__file__).parents[4]
 # Turns that each kind has to get; nobody is said to starve because this machine is slow.
@@ -169,6 +170,54 @@ def test_a_stop_that_never_comes_changes_nothing(tmp_path: Path) -> None:
         assert not held.wait(0.1)
     thread.join(PATIENCE_S)
     assert held.is_set()
+
+
+COUNTS = "import sys, time\nwhile True:\n    print(time.monotonic_ns(), file=open(sys.argv[1], 'w'), flush=True)\n"
+
+
+def test_a_build_stands_still_while_somebody_measures(tmp_path: Path) -> None:
+    turns, stop, written = CoreTurns(tmp_path / "locks"), StopSignal(), tmp_path / "written"
+    ended: list[ProcessOutcome] = []
+
+    def build() -> None:
+        with turns.building(stop) as turn:
+            limits = ProcessLimits(1000.0, 2**30, pause=turn)
+            ended.append(run_limited([sys.executable, "-c", COUNTS, str(written)], limits, stop=stop))
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    await_condition(written.exists, "the build")
+    for _ in range(2):
+        await_other_text(written, written.read_text())
+        with turns.measuring():
+            still = written.read_text()
+            time.sleep(0.1)
+            assert written.read_text() == still
+            assert not ended
+    await_other_text(written, still)
+    stop.set()
+    thread.join(PATIENCE_S)
+    assert ended[0].stopped
+
+
+def test_a_build_that_gave_way_has_the_cores_as_long(tmp_path: Path) -> None:
+    turns, stop = CoreTurns(tmp_path), StopSignal()
+    held = threading.Event()
+
+    def measure() -> None:
+        with turns.measuring(stop):
+            held.set()
+
+    with turns.building():
+        with turns._lock:
+            turns._builds_until_s = time.monotonic() + 1000.0
+        thread = threading.Thread(target=measure)
+        thread.start()
+        assert not held.wait(0.1)
+        stop.set()
+        thread.join(PATIENCE_S)
+    with turns.measuring():
+        pass  # there is nobody to wait for
 
 
 def test_turns_are_given_back_after_an_error(tmp_path: Path) -> None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
 import signal
+import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from halide_autotune.targets.process.limited_process import LOG_TAIL_BYTES, ProcessLimits, ProcessOutcome, run_limited
+from halide_autotune.targets.process import limited_process
+from halide_autotune.targets.process.limited_process import (
+    LOG_TAIL_BYTES,
+    ProcessLimits,
+    ProcessOutcome,
+    await_child,
+    run_limited,
+)
 from halide_autotune.targets.process.stop_signal import StopSignal
-from tests.process_state import act_when, has_ended, under_a_time_limit
+from tests.process_state import act_when, await_condition, has_ended, state_of, under_a_time_limit
 
 GIB = 2**30
 GENEROUS = ProcessLimits(time_s=240.0, memory_bytes=4 * GIB)
@@ -167,3 +179,55 @@ def test_a_death_by_signal_near_the_memory_limit_counts_as_out_of_memory() -> No
     near = ProcessOutcome(-9, False, False, 1.0, 95, 100, "")
     far = ProcessOutcome(-9, False, False, 1.0, 50, 100, "")
     assert near.out_of_memory and not far.out_of_memory
+
+
+class AskedPause:
+    """A pause that is asked for until its cores are let go of; `give_way` does something meanwhile."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._asked = os.eventfd(1, os.EFD_NONBLOCK)
+        self._act = act
+
+    def fileno(self) -> int:
+        return self._asked
+
+    def give_way(self, stop: StopSignal | None) -> None:
+        os.eventfd_read(self._asked)
+        self._act()
+
+
+@contextlib.contextmanager
+def child() -> Iterator[tuple[int, int]]:
+    """One that sleeps, in a group of its own: its process ID, and what is readable when it ends."""
+    process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    ended = os.pidfd_open(process.pid)
+    try:
+        yield process.pid, ended
+    finally:
+        os.close(ended)
+        process.kill()
+        process.wait()
+
+
+def test_a_paused_child_stands_still_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a pause is none of the child's."""
+    at_s, states = [0.0], []
+    monkeypatch.setattr(limited_process, "time", SimpleNamespace(monotonic=lambda: at_s[0]))
+
+    def pause(pid: int) -> None:
+        await_condition(lambda: state_of(pid) == "T", "the pause")
+        states.append("paused")
+        at_s[0] += 100.0
+
+    with child() as (pid, ended):
+        limits = ProcessLimits(50.0, 2**30, pause=AskedPause(lambda: pause(pid)))
+        act_when(lambda: states and state_of(pid) != "T", lambda: os.kill(pid, signal.SIGKILL))
+        assert await_child(pid, ended, limits, None) == (False, False, 100.0)
+    assert states == ["paused"]
+
+
+def test_a_stop_during_a_pause_ends_the_child() -> None:
+    stop = StopSignal()
+    limits = ProcessLimits(1000.0, 2**30, pause=AskedPause(stop.set))
+    outcome = run_limited(["sleep", "1000"], limits, stop=stop)
+    assert outcome.stopped and not outcome.timed_out and outcome.exit_code == -signal.SIGKILL
