@@ -240,7 +240,7 @@ def test_what_is_built_is_the_schedule_within_a_few_times_what_others_took(make:
         assert parse_json(task.schedule_json) == parse_schedule(header)
         limits.append(task.limit_s)
     assert limits[:3] == [30.0, 30.0, 30.0], "of the first, as long as a search"
-    assert limits[3:] == [5.0, 5.0, 5.0, 120.0, 120.0], "and never less than five seconds"
+    assert limits[3:] == [5.0, 5.0, 5.0, 75.0, 75.0], "and never less than five seconds"
 
 
 def test_a_batch_that_is_cut_short_has_some_of_each_technique() -> None:
