@@ -32,7 +32,7 @@ MOVES = (
     Move("tile", 1.0, loops.tile),
     Move("compute_with", 1.0, loops.compute_with),
     Move("rfactor", 0.5, parts.rfactor),
-    Move("register block", 2.0, blocks.register_block),
+    Move("register block", 4.0, blocks.register_block),
     Move("prefetch", 0.3, prefetch.change_prefetch),
     Move("compute level", 3.0, levels.move_compute),
     Move("store level", 2.0, levels.move_store),
