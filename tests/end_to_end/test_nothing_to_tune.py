@@ -47,9 +47,9 @@ PROCESS_C = """
 #include <unistd.h>
 float process(float x) {
     static int seeded = 0;
-    if (!seeded) srandom(getpid());
+    if (!seeded) srand(getpid());
     seeded = 1;
-    return x + (float)random();
+    return x + (float)rand();
 }
 """
 

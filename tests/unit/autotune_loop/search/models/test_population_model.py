@@ -81,14 +81,19 @@ def children(population: Population, count: int = 30) -> list[Draft]:
     return [child.draft for child in made][:count]
 
 
+def are_ordered(times_ms: Sequence[float]) -> bool:
+    """Whether the first third has the shortest times, which are not those of the last."""
+    third = len(times_ms) // 3
+    shortest_ms = sum(sorted(times_ms)[:third])
+    return sum(times_ms[:third]) <= 1.05 * shortest_ms < sum(times_ms[-third:])
+
+
 def test_the_loop_nests_give_the_order() -> None:
     population = replace(timed(40), lowering=Told())
     drafts = children(population)
     places = fitted(population).ranking(drafts, len(drafts))
     assert sorted(places) == [*range(len(drafts))]
-    times_ms = [factors_ms(drafts[place]) for place in places]
-    third = len(drafts) // 3
-    assert sum(times_ms[:third]) < 0.8 * sum(times_ms[-third:])
+    assert are_ordered([factors_ms(drafts[place]) for place in places])
 
 
 def test_only_those_that_schedules_speak_for_are_lowered() -> None:
@@ -179,9 +184,7 @@ def test_what_was_timed_corrects_other_pipelines() -> None:
     drafts = children(population)
     model = PopulationModels(prior=Prior()).fitted(population)
     assert model is not None and isinstance(model.by_nest, OfFeatures) and isinstance(model.by_nest.model, NestModel)
-    times_ms = [factors_ms(drafts[place]) for place in model.ranking(drafts, len(drafts))]
-    third = len(drafts) // 3
-    assert sum(times_ms[:third]) < 0.8 * sum(times_ms[-third:])
+    assert are_ordered([factors_ms(drafts[place]) for place in model.ranking(drafts, len(drafts))])
 
 
 def test_annealing_waits_for_a_model_that_needs_no_lowering() -> None:
