@@ -37,6 +37,8 @@ _CHILDREN_PER_WANTED, _CHILDREN_PER_CHOSEN = 3, 9
 # After so many comes a child of another family than the fastest's. Else a start that the others need several moves to
 # reach, such as a person's schedule, is all that is ever changed.
 _LEADING_PER_OTHER = 2
+# What a move does for a pipeline is unknown to models before it was tried so often.
+_FEW_TRIES = 3
 # Of those that failed because of their vectors, up to this share of the batch is tried again with others.
 _SECOND_CHANCES = 1 / 3
 
@@ -97,7 +99,17 @@ def _ordered(
     children = [[*_children(population, parents, _CHILDREN_PER_CHOSEN * count, source)] for parents, count in groups]
     wanted = [([child.draft for child in each], count) for each, (_, count) in zip(children, groups, strict=True)]
     rankings = model.rankings(wanted)
-    return [iter([each[place] for place in places]) for each, places in zip(children, rankings, strict=True)]
+    ordered = [[each[place] for place in places] for each, places in zip(children, rankings, strict=True)]
+    ordered[0][_LEADING_PER_OTHER:_LEADING_PER_OTHER] = _by_new_move(children[0], population)
+    return [iter(each) for each in ordered]
+
+
+def _by_new_move(children: Sequence[Proposal], population: Population) -> list[Proposal]:
+    """A child by one move that was hardly tried yet: by that which gains most elsewhere. None if all were tried."""
+    tries = Counter(name for one in population.tried for name in {*one.moves}) + Counter(population.failed_moves)
+    weights = {move.name: move.weight for move in MOVES if tries[move.name] < _FEW_TRIES}
+    made = [child for child in children if len(child.moves) == 1 and child.moves[0] in weights]
+    return [max(made, key=lambda child: weights[child.moves[0]] / (1 + tries[child.moves[0]]))] if made else []
 
 
 def _of_other_families(parents: Sequence[Tried], population: Population) -> list[Tried]:

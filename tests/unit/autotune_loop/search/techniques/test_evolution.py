@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
@@ -223,16 +224,22 @@ def first(known: Population) -> list[Proposal]:
     return list(itertools.islice(Evolution().propose(known, 24, Random(3)), 24))
 
 
-def test_children_come_in_the_models_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_come_in_the_models_order_but_for_one_by_a_move_that_was_hardly_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     known = learnt(60)
     founder, *others = known.tried
     family = replace(known, tried=[founder, *(replace(one, parents=(founder.symbol,)) for one in others)])
+    often = {move.name: 3 for move in MOVES}
 
-    def proposed(step: int) -> list[Proposal]:
+    def proposed(step: int, tries: Mapping[str, int]) -> list[Proposal]:
         monkeypatch.setattr(Expectation, "most_promising", lambda self, *asked: [*range(len(self.means))][::step])
-        return list(Evolution().propose(family, 6, Random(3)))
+        return list(Evolution().propose(replace(family, failed_moves=tries), 6, Random(3)))
 
-    assert len(proposed(1)) > 12 and proposed(1) == proposed(-1)[::-1]
+    assert len(proposed(1, often)) > 12 and proposed(1, often) == proposed(-1, often)[::-1]
+    made = proposed(1, {**often, "unroll": 2, "reorder": 2})
+    assert made[2].moves == ("unroll",), "which gains more elsewhere"
+    assert len(made) == len(proposed(1, {**often, "unroll": 3, "reorder": 3})) + 1
 
 
 def test_what_the_model_chooses_are_children_like_others() -> None:
