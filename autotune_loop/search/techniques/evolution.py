@@ -109,7 +109,7 @@ def _by_new_move(children: Sequence[Proposal], population: Population) -> list[P
     tries = Counter(name for one in population.tried for name in {*one.moves}) + Counter(population.failed_moves)
     weights = {move.name: move.weight for move in MOVES if tries[move.name] < _FEW_TRIES}
     made = [child for child in children if len(child.moves) == 1 and child.moves[0] in weights]
-    return [max(made, key=lambda child: weights[child.moves[0]] / (1 + tries[child.moves[0]]))] if made else []
+    return [max(made, key=lambda child: weights[child.moves[0]])] if made else []
 
 
 def _of_other_families(parents: Sequence[Tried], population: Population) -> list[Tried]:
