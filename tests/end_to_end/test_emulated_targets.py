@@ -143,7 +143,9 @@ def test_a_rival_with_right_outputs_competes_where_all_vectors_are_wrong(tune: T
 
     run = tmp_path / "run"
     with pytest.raises(GeneratorError, match=r"None of the first schedules .* × measure: wrong output\)"):
-        tune(str(tmp_path / "average.py"), target="hexagon-v66", rounds=1, run_folder=run, listen=listen)
+        # Whatever Halide samples has vectors; a child of another technique may have none, and be right.
+        about = {"technique": ["sampling"], "rounds": 1, "run_folder": run, "listen": listen}
+        tune(str(tmp_path / "average.py"), target="hexagon-v66", **about)
     assert any(text.startswith("Mullapudi2016's schedule is left out: ") for text in told)
     assert any(text.startswith("Li2018's schedule takes ") for text in told)
     timed = dict(rows(run, "SELECT symbol, output_checked FROM measurements"))
