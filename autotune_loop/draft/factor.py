@@ -5,7 +5,6 @@ Halide's `rfactor` (Suriana et al. 2017) makes a Func of the parts. A draft keep
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -53,8 +52,7 @@ def can_be_factored(structure: DraftStructure, name: str) -> bool:
     if shape is None or func.origin is not None or len(func.stages) != 2:
         return False
     update = shape.stages[1]
-    steps = math.prod(loop.extent or 1 for loop in update.loops if loop.is_reduction)
-    return update.is_associative and steps >= _FEWEST_STEPS
+    return update.is_associative and update.steps >= _FEWEST_STEPS
 
 
 def factoring_for(structure: DraftStructure, name: str, vector: int, parts: int) -> Factoring:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -44,11 +43,8 @@ def register_block(context: MoveContext) -> Draft | None:
 def _is_long_sum(structure: DraftStructure, name: str) -> bool:
     """Whether each point is a sum of its own of some steps."""
     shape = structure.shape(name)
-    if shape is None or len(shape.stages) < 2 or structure.draft.funcs[name].origin is not None:
-        return False
-    updates = shape.stages[1:]
-    steps = max(math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction) for stage in updates)
-    return steps >= _FEWEST_STEPS and all({*shape.args} <= {loop.name for loop in stage.loops} for stage in updates)
+    is_own = structure.draft.funcs[name].origin is None
+    return is_own and shape is not None and shape.sum_steps >= _FEWEST_STEPS
 
 
 def _reader_of_points(structure: DraftStructure, name: str) -> Site | None:

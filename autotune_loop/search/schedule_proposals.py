@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass
 
 from halide_autotune.autotune_loop.candidate import (
     ORIGINS,
@@ -256,10 +256,10 @@ class ScheduleProposals:
 
     def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
         """Start to build a candidate that was proposed."""
-        text = self.schedule_json(candidate.sample)
-        folder, limit_s = self.store.objects / candidate.symbol, self._pace.limit_s()
-        build = BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s)
-        return self.executor.submit(replace(build, describes=self.wants_nest(candidate.task_index, candidate.sample)))
+        folder, text = self.store.objects / candidate.symbol, self.schedule_json(candidate.sample)
+        limit_s, describes = self._pace.limit_s(), self.wants_nest(candidate.task_index, candidate.sample)
+        build = BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s, describes=describes)
+        return self.executor.submit(build)
 
     def wants_nest(self, task_index: int, sample: str) -> bool:
         """Whether to write a schedule's loop nest as its code is generated: models want it, and none is there."""

@@ -97,14 +97,6 @@ def _sums_of(names: PipelineNames, readers: Iterable[FuncShape]) -> set[str]:
             callee = names.shapes[inner]
             if len(callee.stages) == 1:
                 todo.append(callee)
-            elif _is_long_sum(callee):
+            elif callee.sum_steps >= _LONG_REDUCTION:
                 found.add(inner)
     return found
-
-
-def _is_long_sum(shape: FuncShape) -> bool:
-    """Whether each point is a sum of many steps of its own: no scan, no update that data send anywhere."""
-    updates = shape.stages[1:]
-    is_whole = all({*shape.args} <= {loop.name for loop in stage.loops} for stage in updates)
-    steps = max(math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction) for stage in updates)
-    return is_whole and steps >= _LONG_REDUCTION

@@ -42,8 +42,7 @@ def weights(names: PipelineNames, budget: int, *, in_pairs: bool) -> Mapping[str
                 is_cheap = is_trivial(names, inner) or repeated * found[inner] <= budget or repeated <= _ONCE
                 if is_sum(callee) or is_cheap:
                     own += read.places * found[inner]
-            steps = math.prod(loop.extent or 1 for loop in stage.loops if loop.is_reduction)
-            total += own * steps
+            total += own * stage.steps
         found[name] = total
     return found
 

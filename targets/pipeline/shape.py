@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,6 +121,11 @@ class StageShape:
     is_wrong_if_inlined: bool = False
     least_lanes: int = 1
 
+    @property
+    def steps(self) -> int:
+        """How many iterations its reduction has for each point; an unknown extent counts as one."""
+        return math.prod(loop.extent or 1 for loop in self.loops if loop.is_reduction)
+
 
 @dataclass(frozen=True)
 class FuncShape:
@@ -153,6 +159,16 @@ class FuncShape:
         for extent in self.extents:
             points *= extent or 1
         return points
+
+    @property
+    def sum_steps(self) -> int:
+        """How many steps a point's own sum has: the most of its updates. 0 for a scan, or where data say what is added
+        to, and without an update.
+        """
+        updates = self.stages[1:]
+        if not all({*self.args} <= {loop.name for loop in stage.loops} for stage in updates):
+            return 0
+        return max((stage.steps for stage in updates), default=0)
 
 
 @dataclass(frozen=True)

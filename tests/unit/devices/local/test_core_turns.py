@@ -190,6 +190,7 @@ def test_a_build_stands_still_while_somebody_measures(tmp_path: Path) -> None:
     for _ in range(2):
         await_other_text(written, written.read_text())
         with turns.measuring():
+            time.sleep(0.1)  # a write that was under way ends before it stands still
             still = written.read_text()
             time.sleep(0.1)
             assert written.read_text() == still
