@@ -146,6 +146,28 @@ def chain() -> PipelineNames:
     )
 
 
+def lookups(
+    table: ReadShape | None = None, *, values: int = 12, where: ReadShape | None = None, chosen: str | None = "z"
+) -> PipelineNames:
+    """`looked_up` reads `values` of a place of `table` (32 x 10) that `place` says, and the output reads four of them.
+
+    Args:
+        table: how else the table is read.
+        where: how else `place` is.
+        chosen: the output's loop that says which of the values it reads; None are data.
+    """
+    table = table or read("table", ("x", 1), (None, 1), ("z", 1))
+    where = where or read("place", ("x", 1), ("y", 1))
+    reads = read("looked_up", ("x", 1), ("y", 1), (chosen, 4, 4 * STEP) if chosen else (None, 4))
+    return pipeline(
+        func("source", (32, 10, values)),
+        func("table", (32, 10, values), read("source", ("x", 1), ("y", 1), ("z", 1))),
+        func("place", (64, 48)),
+        func("looked_up", (64, 48, values), table, where),
+        func("output", (64, 48, 3), reads),
+    )
+
+
 def by_rows(draft: Draft) -> Draft:
     """A chain's row for each task, in vectors of 16."""
     for name in ("first", "second", "output"):

@@ -105,9 +105,7 @@ def _of_kind(stage: StageDraft, extents: Mapping[str, int], kind: LoopKind) -> f
 
 def _dimensions(structure: DraftStructure, name: str, index: int) -> dict[str, int]:
     """A stage's loops before any scheduling → their places."""
-    origin = structure.draft.funcs[name].origin
-    of = origin.of if isinstance(origin, Wrapper | Clone) else name
-    return {loop.identifier: place for place, loop in enumerate(structure.names.loops(of, index))}
+    return {loop.identifier: place for place, loop in enumerate(structure.loops(Site(name, index)))}
 
 
 def _log(number: float) -> float:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
+from halide_autotune.autotune_loop.schedule.model import Clone, Variable, Wrapper
 from halide_autotune.targets.pipeline.shape import STEP, FuncShape, LoopShape, ReadDimension, ReadShape, StageShape
 
 
@@ -30,6 +30,11 @@ class DraftReads:
     def shape(self, name: str) -> FuncShape | None:
         """What a Func computes; None for an rfactor's intermediate."""
         return self._shapes.get(name)
+
+    def loops(self, site: Site) -> tuple[Variable, ...]:
+        """The loops of a stage before any scheduling, the innermost first: those of what a copy stands for."""
+        origin = self.draft.funcs[site.func].origin
+        return self.names.loops(origin.of if isinstance(origin, Wrapper | Clone) else site.func, site.stage)
 
     @cached_property
     def _shapes(self) -> Mapping[str, FuncShape]:
@@ -68,7 +73,7 @@ class DraftReads:
         return everybody[0] if everybody and by != everybody[0] else func
 
     @cached_property
-    def _readers(self) -> Mapping[str, list[tuple[Site, ReadShape]]]:
+    def readers(self) -> Mapping[str, list[tuple[Site, ReadShape]]]:
         """Func → the stages that read it directly, and how."""
         found: dict[str, list[tuple[Site, ReadShape]]] = {}
         for site, called in self.reads.items():
@@ -85,7 +90,7 @@ class DraftReads:
             if name not in found:
                 found[name] = ()
                 sites: dict[Site, None] = {}
-                for site, _ in self._readers.get(name, ()):
+                for site, _ in self.readers.get(name, ()):
                     inner = through(site.func) if self.is_inlined(site.func) else (site,)
                     sites.update(dict.fromkeys(inner))
                 found[name] = tuple(sites)

@@ -85,15 +85,7 @@ def _is_called_by_all(structure: DraftStructure, name: str, origin: Wrapper | Cl
 
 def _repaired(structure: DraftStructure, name: str, func: FuncDraft, taken: Sequence[DraftStructure]) -> FuncDraft:
     shape = structure.shape(name)
-    alike = [
-        parent.draft.funcs[name]
-        for parent in taken
-        if name in parent.draft.funcs and _what_needs(parent, name) == _what_needs(structure, name)
-    ]
-    stages = tuple(
-        _stage(structure, Site(name, index), stage, [each.stages[index] for each in alike if index < len(each.stages)])
-        for index, stage in enumerate(func.stages)
-    )
+    stages = tuple(_stage(structure, Site(name, index), stage, taken) for index, stage in enumerate(func.stages))
     func = replace(func, stages=stages)
     if shape is None:
         return func
@@ -120,11 +112,21 @@ def _with_func(structure: DraftStructure, name: str, func: FuncDraft) -> DraftSt
 
 
 def _what_needs(structure: DraftStructure, name: str) -> object:
-    """What decides how much of a Func is computed at once: its place, and the loops that are around it and its uses."""
+    """What decides how much of a Func is computed at once: its place, and the loops that are around it and its uses.
+
+    How much a reader computes at once is decided so, too, as far as it is not all of it.
+    """
     sites = structure.users.get(name, ())
-    needing = {name: None, **dict.fromkeys(site.func for site in sites)}
-    for level in structure.outside(name):
-        needing[level.func or name] = None
+    needing: dict[str, None] = {}
+    todo = [name]
+    while todo:
+        of = todo.pop()
+        if of in needing:
+            continue
+        needing[of] = None
+        if of == name or structure.draft.funcs[of].compute != ROOT:
+            todo += [site.func for site in structure.users.get(of, ())]
+            todo += [level.func or of for level in structure.outside(of)]
 
     def loops(of: str) -> object:
         func = structure.draft.funcs[of]
@@ -138,18 +140,30 @@ def _is_in_frozen(draft: Draft, level: LoopLevel) -> bool:
     return func is not None and bool(func.frozen) and (level.variable or "").endswith(AS_IS)
 
 
-def _guarded(structure: DraftStructure, site: Site, stage: StageDraft, alike: Sequence[StageDraft]) -> StageDraft:
+def _alike(structure: DraftStructure, site: Site, taken: Sequence[DraftStructure]) -> list[StageDraft]:
+    """The stage as it is in those of the drafts where as much of it is computed at once."""
+    of_funcs = [
+        parent.draft.funcs[site.func].stages
+        for parent in taken
+        if site.func in parent.draft.funcs and _what_needs(parent, site.func) == _what_needs(structure, site.func)
+    ]
+    return [stages[site.stage] for stages in of_funcs if site.stage < len(stages)]
+
+
+def _guarded(structure: DraftStructure, site: Site, stage: StageDraft, taken: Sequence[DraftStructure]) -> StageDraft:
     """The stage, doing no more than is needed where an update at the root would do whole steps of a split.
 
     Halide rounds up where it is not told otherwise; what is rounded up at the root asks for larger inputs and outputs.
     """
     if site.stage == 0 or structure.draft.funcs[site.func].compute != ROOT:
         return stage
+    if not any(isinstance(made, Split) and made.tail is TailStrategy.AUTO for made in stage.transforms):
+        return stage
     original = structure.names.original
-    taken = {each for one in alike for each in one.transforms}
+    right = {made for alike in _alike(structure, site, taken) for made in alike.transforms}
 
     def guarded(made: Transform) -> Transform:
-        if not isinstance(made, Split) or made.tail is not TailStrategy.AUTO or made in taken:
+        if not isinstance(made, Split) or made.tail is not TailStrategy.AUTO or made in right:
             return made
         is_reduction = any(root in original and original[root].is_reduction for root in stage.root_of(made.old))
         return made if is_reduction else replace(made, tail=TailStrategy.GUARD_WITH_IF)
@@ -157,18 +171,21 @@ def _guarded(structure: DraftStructure, site: Site, stage: StageDraft, alike: Se
     return replace(stage, transforms=tuple(map(guarded, stage.transforms)))
 
 
-def _stage(structure: DraftStructure, site: Site, stage: StageDraft, alike: Sequence[StageDraft]) -> StageDraft:
-    stage = _guarded(structure, site, stage, alike)
-    proven = [each.kinds for each in alike if each.transforms == stage.transforms]
+def _stage(structure: DraftStructure, site: Site, stage: StageDraft, taken: Sequence[DraftStructure]) -> StageDraft:
+    stage = _guarded(structure, site, stage, taken)
     has_vectors = structure.may_have_vectors(site.func)
-    kinds = {}
-    for loop in stage.order:
-        kind = stage.kinds.get(loop)
-        if kind is LoopKind.VECTORIZED and not has_vectors:
-            continue
-        is_proven = any(each.get(loop) is kind for each in proven)
-        if kind is not None and (kind is LoopKind.PARALLEL or is_proven or structure.is_constant(site, loop)):
-            kinds[loop] = kind
+    kinds = {
+        loop: stage.kinds[loop]
+        for loop in stage.order
+        if loop in stage.kinds and (has_vectors or stage.kinds[loop] is not LoopKind.VECTORIZED)
+    }
+    serial = [loop for loop, kind in kinds.items() if kind is not LoopKind.PARALLEL]
+    unsure = [loop for loop in serial if not structure.is_constant(site, loop)]
+    if unsure:
+        proven = [each.kinds for each in _alike(structure, site, taken) if each.transforms == stage.transforms]
+        for loop in unsure:
+            if not any(each.get(loop) is kinds[loop] for each in proven):
+                del kinds[loop]
     also = tuple(
         each
         for each in stage.also

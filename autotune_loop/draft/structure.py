@@ -14,7 +14,6 @@ from halide_autotune.autotune_loop.draft.model import LoopKind
 from halide_autotune.autotune_loop.draft.reads import DraftReads
 from halide_autotune.autotune_loop.draft.reads import Site as Site
 from halide_autotune.autotune_loop.schedule.directives import Bound, BoundExtent, Fuse, Split
-from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 from halide_autotune.targets.pipeline.shape import STEP
 
@@ -125,7 +124,7 @@ class DraftStructure(DraftReads):
             return whole
         needed = [1] * len(whole)
         fixed = [0] * len(whole)
-        for site, read in self._readers.get(name, ()):
+        for site, read in self.readers.get(name, ()):
             if site.func not in self.draft.funcs:
                 continue
             covered = self._covered(site, level)
@@ -171,10 +170,8 @@ class DraftStructure(DraftReads):
     @kept
     def _original(self, site: Site) -> Mapping[str, str]:
         """Halide's names of a stage's loops before any scheduling → the draft's."""
-        origin = self.draft.funcs[site.func].origin
-        of = origin.of if isinstance(origin, Wrapper | Clone) else site.func
         loops = self._shapes[site.func].stages[site.stage].loops
-        return {loop.name: each.identifier for loop, each in zip(loops, self.names.loops(of, site.stage), strict=False)}
+        return {loop.name: each.identifier for loop, each in zip(loops, self.loops(site), strict=False)}
 
     def loop_extents(self, site: Site) -> Mapping[str, int]:
         """The iterations of every loop of a stage, those that were split or fused included: an estimate."""
@@ -265,7 +262,7 @@ class DraftStructure(DraftReads):
         always the same extent."""
         place = self._shapes[name].args.index(argument)
         paces = set()
-        for site, read in self._readers.get(name, ()):
+        for site, read in self.readers.get(name, ()):
             if site.func not in self.draft.funcs:
                 continue
             dimension = read.dimensions[place]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from halide_autotune.autotune_loop.draft.lookups import stored_along
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, StageDraft
-from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.moves.levels import with_own_loops
 from halide_autotune.autotune_loop.moves.move import MoveContext
 from halide_autotune.autotune_loop.schedule.check import make_identifier
@@ -45,12 +46,9 @@ def reorder_storage(context: MoveContext) -> Draft | None:
     kept = tuple(each for each in func.storage if not isinstance(each, ReorderStorage | AlignStorage))
     if len(kept) < len(func.storage):
         return context.draft.with_func(name, replace(func, storage=kept))
-    loops = [loop.identifier for loop in context.structure.names.loops(_computed(name, func), 0)]
+    loops = [loop.identifier for loop in context.structure.loops(Site(name, 0))]
     first = context.pick(loops[1:])
-    if first is None:
-        return None
-    order = (first, *(loop for loop in loops if loop != first))
-    return context.draft.with_func(name, replace(func, storage=(*kept, ReorderStorage(order))))
+    return None if first is None else context.draft.with_func(name, stored_along(func, loops, first))
 
 
 def align_storage(context: MoveContext) -> Draft | None:
@@ -65,7 +63,7 @@ def align_storage(context: MoveContext) -> Draft | None:
     kept = tuple(each for each in func.storage if not isinstance(each, AlignStorage))
     if len(kept) < len(func.storage):
         return context.draft.with_func(name, replace(func, storage=kept))
-    loops = context.structure.names.loops(_computed(name, func), 0)
+    loops = context.structure.loops(Site(name, 0))
     if not loops:
         return None
     order = next((each.variables for each in kept if isinstance(each, ReorderStorage)), None)
@@ -143,8 +141,3 @@ def _with_copy(context: MoveContext, name: str, origin: Wrapper | Clone, called:
 
 def _is_frozen(context: MoveContext, name: str) -> bool:
     return name not in context.draft.funcs or bool(context.draft.funcs[name].frozen)
-
-
-def _computed(name: str, func: FuncDraft) -> str:
-    """The Func whose loops a Func has: of a wrapper or clone, the one that it stands for."""
-    return func.origin.of if isinstance(func.origin, Wrapper | Clone) else name

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from halide_autotune.autotune_loop.draft.factor import can_be_factored, factored, factoring_for, plain_func
+from halide_autotune.autotune_loop.draft.lookups import Lookup, lookup_at, tables_of, with_values_together
 from halide_autotune.autotune_loop.draft.model import Draft, StageDraft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
@@ -25,7 +26,7 @@ from halide_autotune.autotune_loop.sketches.inlined import (
 )
 from halide_autotune.autotune_loop.sketches.nest import Nest, Tasks, inner_nest, root_nest, scatter_nest
 from halide_autotune.autotune_loop.sketches.places import is_around_tasks, packed_at, place_of
-from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, Roles, loops_of, roles_of, work_of
+from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, Roles, roles_of, work_of
 from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
 from halide_autotune.targets.pipeline.shape import STEP, FuncShape, ReadShape
 
@@ -65,7 +66,31 @@ class SketchBuilder:
                 self._place(structure, name)
         if self._style.pairs:
             self._pair_rows()
+        self._store_tables()
         return self._draft
+
+    def _store_tables(self) -> None:
+        """Where vectors of a table are looked up, the table has them side by side."""
+        for name in self._consumers_first():
+            structure = DraftStructure(self._draft, self._names)
+            lookup = None if structure.is_inlined(name) else self._lookup(structure, name)
+            if lookup is not None:
+                self._draft = with_values_together(structure, lookup) or self._draft
+
+    def _lookup(self, structure: DraftStructure, name: str) -> Lookup | None:
+        """How a Func reads tables of vectors, if these fill the target's, and it need not be stored as a whole."""
+        if self._style.fusion is Fusion.ROOT or name not in self._names.shapes or is_sum(self._names.shapes[name]):
+            return None
+        lookup = lookup_at(structure, Site(name, 0))
+        if lookup is None or lookup.extent < self._lanes(name) or not structure.may_have_vectors(name):
+            return None
+        return lookup if tables_of(structure, lookup, lambda each: not is_trivial(self._names, each)) else None
+
+    def _says_where(self, structure: DraftStructure, name: str) -> bool:
+        """Whether a Func says where in a table of vectors its reader looks: else that is worked out for one point."""
+        readers = [each.func for each in structure.users[name] if not structure.draft.funcs[each.func].frozen]
+        lookups = [self._lookup(structure, reader) for reader in readers]
+        return self._weights[name] > TRIVIAL and any(each is not None and name in each.others for each in lookups)
 
     def _pair_rows(self) -> None:
         for name in self._consumers_first():
@@ -77,6 +102,8 @@ class SketchBuilder:
 
     def _place(self, structure: DraftStructure, name: str) -> None:
         is_inlined = self._is_inlined(structure, name)
+        if is_inlined and (self._lookup(structure, name) is not None or self._says_where(structure, name)):
+            is_inlined = False
         users = [site for site in structure.users[name] if not structure.draft.funcs[site.func].frozen]
         scattered = [site.func for site in users if structure.is_scatter(site)]
         if is_inlined and self._weights[name] > TRIVIAL and scattered:
@@ -219,7 +246,9 @@ class SketchBuilder:
             func = replace(func, storage=(*func.storage, *(AlignBounds(loop, 2, 0) for loop in pairs)))
         self._draft = self._draft.with_func(name, func)
         structure = DraftStructure(self._draft, self._names)
-        roles = roles_of(structure, name, structure.region(name), self._lanes(name))
+        lookup = self._lookup(structure, name)
+        along = None if lookup is None else lookup.loop
+        roles = roles_of(structure, name, structure.region(name), self._lanes(name), along)
         if roles.vector in pairs:
             # What two of them read is to fill a vector, too.
             lanes = max(self._lanes(name), 2 * self._lanes_of_widest(name))
@@ -262,9 +291,9 @@ class SketchBuilder:
         shape = structure.shape(site.func)
         assert shape is not None
         stage = structure.draft.funcs[site.func].stages[site.stage]
-        loops = loops_of(structure, site.func, site.stage)
+        loops = structure.loops(site)
         reductions = [variable.identifier for variable in loops if variable.is_reduction]
-        missing = {variable.identifier for variable in loops_of(structure, site.func, 0)} - set(stage.order)
+        missing = {variable.identifier for variable in structure.loops(Site(site.func, 0))} - set(stage.order)
         is_missing_long = any(roles.extents.get(loop, 1) > 1 for loop in missing)
         nest = Nest(stage, roles, lambda loop: structure.is_constant(site, loop))
         tasks = self._tasks(shape, roles) if is_root else Tasks(0, 0, Block(), 1)

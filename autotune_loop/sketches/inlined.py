@@ -9,7 +9,7 @@ from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.values import ROOT
 from halide_autotune.autotune_loop.sketches.roles import CHANNELS
-from halide_autotune.targets.pipeline.shape import FuncShape, ReadDimension, ReadShape
+from halide_autotune.targets.pipeline.shape import FuncShape, ReadShape
 
 # A Func of fewer operations is no more than its reads: an input's name, a cast, a clamp.
 TRIVIAL = 6
@@ -88,13 +88,8 @@ def _own_operations(shape: FuncShape, stage: int) -> int:
         return 1
     reads = shape.stages[stage].reads
     operations = shape.stages[stage].operations - sum(read.places * (len(read.dimensions) + 1) for read in reads)
-    lookups = sum(read.places for read in reads if any(_is_of_data(dimension) for dimension in read.dimensions))
+    lookups = sum(read.places for read in reads if any(dimension.is_of_data for dimension in read.dimensions))
     return max(1, operations) + _LOOKUP * lookups
-
-
-def _is_of_data(dimension: ReadDimension) -> bool:
-    """Whether data say what is read: each lane of a vector reads for itself."""
-    return dimension.slopes is None and dimension.width is None
 
 
 def _spoils_vectors(structure: DraftStructure, name: str) -> bool:

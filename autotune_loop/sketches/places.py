@@ -11,7 +11,7 @@ from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.directives import Split
 from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 from halide_autotune.autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, hosts_scan, is_scan
-from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, loops_of, roles_of, work_of
+from halide_autotune.autotune_loop.sketches.roles import WORTH_TASKS, roles_of, work_of
 from halide_autotune.autotune_loop.sketches.style import Fusion, Style
 from halide_autotune.targets.pipeline.shape import StageShape
 
@@ -230,7 +230,7 @@ def _times_of(structure: DraftStructure, func: str, outside: set[str]) -> float:
         return 1.0
     times = 1.0
     extents = structure.loop_extents(Site(func, index))
-    for variable in loops_of(structure, func, index):
+    for variable in structure.loops(Site(func, index)):
         leaves = [leaf for leaf in stages[index].order if variable.identifier in stages[index].root_of(leaf)]
         inside = math.prod(extents[leaf] for leaf in leaves if leaf not in outside)
         times *= max(1.0, extents[variable.identifier] / inside)

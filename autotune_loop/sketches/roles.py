@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from halide_autotune.autotune_loop.draft.structure import DraftStructure
-from halide_autotune.autotune_loop.schedule.model import Clone, Variable
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.targets.pipeline.shape import FuncShape
 
 # Up to so many iterations a loop is unrolled as if it were over channels.
@@ -39,19 +38,22 @@ class Roles:
     extents: dict[str, int]
 
 
-def loops_of(structure: DraftStructure, name: str, stage: int) -> tuple[Variable, ...]:
-    """The loops of a stage before any scheduling; a clone's are those of the Func."""
-    origin = structure.draft.funcs[name].origin
-    return structure.names.loops(origin.of if isinstance(origin, Clone) else name, stage)
+def roles_of(
+    structure: DraftStructure, name: str, extents: Sequence[int], lanes: int, along: str | None = None
+) -> Roles:
+    """The roles of the loops of so much of a Func.
 
-
-def roles_of(structure: DraftStructure, name: str, extents: Sequence[int], lanes: int) -> Roles:
-    """The roles of the loops of so much of a Func."""
+    Args:
+        along: the loop of the vectors, which are then as long as it if that is less than two of them; None is the
+            first that fills them.
+    """
     shape = structure.shape(name)
     whole = () if shape is None else shape.extents
-    loops = [variable.identifier for variable in loops_of(structure, name, 0)][: len(extents)]
+    loops = [variable.identifier for variable in structure.loops(Site(name, 0))][: len(extents)]
     sizes = dict(zip(loops, extents, strict=False))
-    vector = next((loop for loop in loops if sizes[loop] >= lanes), None)
+    vector = along or next((loop for loop in loops if sizes[loop] >= lanes), None)
+    if along is not None and lanes < sizes[along] < 2 * lanes:
+        lanes = sizes[along]
     if vector is None:
         vector = next((loop for loop in loops if sizes[loop] > CHANNELS), None)
         lanes = 1 if vector is None else 1 << (sizes[vector].bit_length() - 1)

@@ -65,6 +65,11 @@ class ReadDimension:
         """Whether the index moves with the loop, step by step."""
         return self.slopes is not None and self.slopes.get(loop) == STEP
 
+    @property
+    def is_of_data(self) -> bool:
+        """Whether data say what is read: each lane of a vector then reads for itself."""
+        return self.slopes is None and self.width is None
+
 
 @dataclass(frozen=True)
 class ReadShape:

@@ -27,6 +27,7 @@ from tests.drafted_pipelines import (
     by_rows,
     chain,
     for_target,
+    lookups,
     plain_draft,
     recorded,
     starting_drafts,
@@ -58,9 +59,10 @@ def breed(name: str, count: int, seed: int) -> list[tuple[Draft, Child]]:
     made = []
     for _ in range(count):
         parent = source.choice(population)
-        if source.random() < 0.2:
+        child = None
+        if source.random() < 0.2:  # of parents that are alike it gives none
             child = mutation.crossed(parent, source.choice(population), source)
-        else:
+        if child is None:
             child = mutation.child(parent, source, {}, source.choice((1, 1, 2, 4)))
         if child is not None:
             made.append((parent, child))
@@ -200,6 +202,7 @@ def test_some_children_are_crossed() -> None:
 def test_every_move_is_made(move: str) -> None:
     alone = {each.name: 0.0 for each in MOVES} | {move: 1.0}
     drafts = [(chain(), by_rows(plain_draft(chain())))] * 20  # a draw may be of more rows than it has
+    drafts.append((lookups(), plain_draft(lookups())))
     drafts += [(recorded(name), draft) for name in RECORDED for draft in starting_drafts(name)]
     drafts += [(recorded(name), child.draft) for name in RECORDED for _, child in children(name)]
     made = (Mutation(names).child(draft, Random(seed), alone, 1) for seed, (names, draft) in enumerate(drafts))

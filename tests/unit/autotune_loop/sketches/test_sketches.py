@@ -15,7 +15,7 @@ from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.repair import repair
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.schedule.apply import apply_schedule
-from halide_autotune.autotune_loop.schedule.directives import Split
+from halide_autotune.autotune_loop.schedule.directives import ReorderStorage, Split
 from halide_autotune.autotune_loop.schedule.model import Clone, Intermediate
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
@@ -68,7 +68,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "generator",
-    "stencils bins mosaic patches phases planes product pyramid scan spread statistics versions".split(),
+    "stencils bins mosaic patches phases planes product pyramid scan slices spread statistics versions".split(),
 )
 def test_every_sketch_is_taken(
     generator: str,
@@ -270,16 +270,34 @@ def test_what_a_tile_needs_is_computed_for_all_of_it(named: Named) -> None:
         assert compute.func == "output"
 
 
+def test_vectors_of_a_table_are_looked_up_whole(named: Named) -> None:
+    funcs = by_name(named("slices"))["rows"].funcs
+    matrix, smooth, place = funcs["matrix"], funcs["smooth"], funcs["place"]
+    assert matrix.stages[0].root_of(matrix.stages[0].order[0]) == ("k",)
+    assert matrix.stages[0].kind(matrix.stages[0].order[0]) is LoopKind.VECTORIZED
+    assert ReorderStorage(("k", "x", "y", "z")) in smooth.storage
+    assert place.stages[0].root_of(place.stages[0].order[0]) == ("x",), "vectors of where to look"
+    assert not {"matrix", "smooth", "place"} & {name for name, func in funcs.items() if func.compute in (None, ROOT)}
+    at_root = by_name(named("slices"))["root"].funcs
+    assert at_root["matrix"].is_inlined, "all of it in memory costs more than it gains"
+
+
 @pytest.mark.slow
-def test_what_is_summed_in_parts_is_right(named: Named, settings: Settings, tmp_path: Path) -> None:
-    names = named("statistics")
+@pytest.mark.parametrize(
+    ("generator", "chosen"),
+    [("statistics", ("rows", "rows-parts", "rows-many-parts")), ("slices", ("rows", "tiles-32x16"))],
+)
+def test_the_output_is_right(
+    generator: str, chosen: tuple[str, ...], named: Named, settings: Settings, tmp_path: Path
+) -> None:
+    names = named(generator)
     headers = []
     for name, draft in by_name(names).items():
-        if name in ("rows", "rows-parts", "rows-many-parts"):
+        if name in chosen:
             headers.append(tmp_path / f"{name}.schedule.h")
-            headers[-1].write_text(print_header(schedule_of(draft, names, "statistics"), "statistics"))
-    results = sdk.bench(f"{KINDS}:statistics", list(map(str, headers)), target="x86-64", turns=1, settings=settings)
-    assert len(results) == 3
+            headers[-1].write_text(print_header(schedule_of(draft, names, generator), generator))
+    results = sdk.bench(f"{KINDS}:{generator}", list(map(str, headers)), target="x86-64", turns=1, settings=settings)
+    assert len(results) == len(chosen)
     for result in results:
         assert result.failure is None and result.reference is not None, result
 

@@ -277,6 +277,29 @@ public:
     }
 };
 
+// The colours of a picture through matrices, which are looked up in a grid of them by how light a pixel is.
+class Slices : public Generator<Slices> {
+public:
+    Input<Buffer<float, 3>> input{"input"};
+    Input<Buffer<float, 4>> grid{"grid"};
+    Output<Buffer<float, 3>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y"), z("z"), k("k"), c("c");
+        Func smooth("smooth"), place("place"), matrix("matrix");
+        smooth(x, y, z, k) = (grid(x, y, z, k) + 2.f * grid(x + 1, y, z, k) + grid(x, y + 1, z, k)) / 4.f;
+        Expr light = clamp((input(x, y, 0) + 2.f * input(x, y, 1) + input(x, y, 2)) / 4.f, 0.f, 1.f) * 7.f;
+        place(x, y) = Tuple(cast<int>(light), light - cast<int>(light));
+        Expr low = place(x, y)[0], part = place(x, y)[1];
+        matrix(x, y, k) = lerp(smooth(x / 16, y / 16, low, k), smooth(x / 16, y / 16, low + 1, k), part);
+        output(x, y, c) = matrix(x, y, 4 * c) * input(x, y, 0) + matrix(x, y, 4 * c + 1) * input(x, y, 1) +
+                          matrix(x, y, 4 * c + 2) * input(x, y, 2) + matrix(x, y, 4 * c + 3);
+        input.set_estimates({{0, 640}, {0, 480}, {0, 3}});
+        grid.set_estimates({{0, 41}, {0, 31}, {0, 9}, {0, 12}});
+        output.set_estimates({{0, 640}, {0, 480}, {0, 3}});
+    }
+};
+
 }  // namespace
 
 HALIDE_REGISTER_GENERATOR(Stencils, stencils)
@@ -288,6 +311,7 @@ HALIDE_REGISTER_GENERATOR(Product, product)
 HALIDE_REGISTER_GENERATOR(Pyramid, pyramid)
 HALIDE_REGISTER_GENERATOR(Planes, planes)
 HALIDE_REGISTER_GENERATOR(Scan, scan)
+HALIDE_REGISTER_GENERATOR(Slices, slices)
 HALIDE_REGISTER_GENERATOR(Spread, spread)
 HALIDE_REGISTER_GENERATOR(Statistics, statistics)
 HALIDE_REGISTER_GENERATOR(Versions, versions)
