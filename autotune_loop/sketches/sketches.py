@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.repair import repair
-from halide_autotune.autotune_loop.sketches.block import is_mostly_sums
+from halide_autotune.autotune_loop.sketches.block import is_largely_sums
 from halide_autotune.autotune_loop.sketches.builder import SketchBuilder
 from halide_autotune.autotune_loop.sketches.inlined import LARGE_BYTES, bytes_of, is_scan
 from halide_autotune.autotune_loop.sketches.style import Channels, Fusion, Style
@@ -42,7 +42,9 @@ def sketches(names: PipelineNames, cores: int) -> Iterator[Sketch]:
 
 def _applies(style: Style, names: PipelineNames) -> bool:
     if style.block is not None:
-        return is_mostly_sums(names)
+        # A large scan is taken in strips: else all of it is in memory between its steps and the sums.
+        is_of_strips = style.fusion is Fusion.COLUMNS and style.columns is not None
+        return is_largely_sums(names) and (is_of_strips or not _has_large_scan(names))
     if style.pairs:
         return _has_halves(names)
     is_of_scans = style.fusion is Fusion.COLUMNS or (style.columns is not None and style.channels is Channels.OUTSIDE)
@@ -75,6 +77,7 @@ def _styles() -> dict[str, Style]:
         "rows-block-0": replace(rows, block=0),
         "columns-block-0": replace(columns, block=0),
         "columns-64-block-0": replace(columns, columns=64, block=0),
+        "columns-256-block-0": replace(columns, columns=256, block=0),
         "rows": rows,
         "rows-block-1": replace(rows, block=1),
         "columns-block-1": replace(columns, block=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from halide_autotune.targets.pipeline.shape import describe_pipeline
 from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.process.limited_process import ProcessLimits
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
-from tests.drafted_pipelines import for_target, func, pipeline, read, recorded
+from tests.drafted_pipelines import for_target, func, loop, pipeline, read, recorded, stage
 
 pytestmark = pytest.mark.toolchain
 
@@ -218,6 +219,28 @@ def test_what_goes_along_the_rows_is_computed_in_strips_of_columns(named: Named)
     assert along.compute == LoopLevel("output", task) and along.store is None
     assert "x" in output.stages[0].root_of(task) and "y" in output.stages[0].order, "all rows are of one task"
     assert not any(name.startswith("columns") for name in by_name(named("stencils"))), "nothing goes along its rows"
+
+
+@pytest.mark.parametrize(("steps", "operations", "has_blocks"), [(64, 5, True), (16, 150, True), (16, 300, False)])
+def test_sums_of_a_large_scan_are_taken_in_strips_where_they_are_much_of_the_work(
+    steps: int, operations: int, has_blocks: bool
+) -> None:
+    """A third of it is enough; a step of the scan is so many operations."""
+    x, y = loop("x", 1024), loop("y", 2048)
+    before = read("source", ("x", 1), ("r$y", 1))
+    scan = stage(before, loops=(x, loop("r$y", 2048, "ordered")), operations=operations)
+    total = stage(read("along", ("x", 1), ("y", 1)), loops=(loop("r$x", steps, "ordered"), x, y), is_associative=True)
+    names = pipeline(
+        func("source", (1024, 2048)),
+        func("along", (1024, 2048), updates=(scan,)),
+        func("total", (1024, 2048), updates=(total,)),
+        func("output", (1024, 2048), read("total", ("x", 1), ("y", 1))),
+    )
+    found = [sketch.name for sketch in sketches(names, cores=2)]
+    blocks = [name for name in found if "block" in name]
+    assert bool(blocks) is has_blocks
+    assert found[: len(blocks[:2])] == blocks[:2], "the first to be tried"
+    assert all(re.fullmatch("columns-[0-9]+-block-[0-9]", name) for name in blocks), "else all of it is in memory"
 
 
 def test_large_pictures_between_scans_are_made_one_channel_at_a_time(named: Named) -> None:
