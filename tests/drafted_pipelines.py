@@ -168,6 +168,17 @@ def lookups(
     )
 
 
+def channels(*, extent: int = 3, cases: tuple[str, ...] = ("z",), **more: object) -> PipelineNames:
+    """The output reads `colour` at its own point, which computes each of a few channels (z) in its own way."""
+    sizes = (64, 48, extent)
+    shape = func("colour", sizes, read("source", ("x", 1), ("y", 1), ("z", 1)))
+    return pipeline(
+        func("source", sizes),
+        replace(shape, stages=(replace(shape.stages[0], cases=cases),)),
+        replace(func("output", sizes, read("colour", ("x", 1), ("y", 1), ("z", 1))), **more),  # type: ignore[arg-type]  # fields by name
+    )
+
+
 def by_rows(draft: Draft) -> Draft:
     """A chain's row for each task, in vectors of 16."""
     for name in ("first", "second", "output"):

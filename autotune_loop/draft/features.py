@@ -49,7 +49,7 @@ def _features(structure: DraftStructure, name: str, work: float) -> tuple[float,
     else:
         found = [_WITH_LOOPS, *[0.0] * _OF_AS_IS, *_sizes(structure, name, work), *_loops(structure, name)]
         found += [len(func.storage), any(isinstance(each, StoreIn) for each in func.storage)]
-        found += [sum(len(stage.also) for stage in func.stages)]
+        found += [sum(len(stage.also) for stage in func.stages) + len(func.cases)]
     return (*map(float, found), *[0.0] * (len(FEATURE_NAMES) - len(found)))
 
 

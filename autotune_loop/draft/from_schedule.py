@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from halide_autotune.autotune_loop.draft.cases import read_cases
 from halide_autotune.autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.schedule.check import make_identifier
@@ -38,6 +39,7 @@ from halide_autotune.autotune_loop.schedule.model import (
     Clone,
     Intermediate,
     Origin,
+    Parameter,
     Schedule,
     StageSchedule,
     Variable,
@@ -85,6 +87,8 @@ class _Drafter:
         for stage in self._schedule.stages:
             of_func.setdefault(self._funcs[stage.func], []).append(stage)
         origins = {self._funcs[func.identifier]: func.origin for func in self._schedule.funcs}
+        cases = {name: found for name, each in of_func.items() if (found := self._cases(name, each))}
+        of_func |= {name: of_func[name][:-1] for name in cases}
         frozen = {name for name, stages in of_func.items() if not all(map(_can_be_drafted, stages))}
         frozen |= {name for name, origin in origins.items() if self._is_of_intermediate(origin, origins)}
         every = [*self._names.shapes, *(name for name in origins if name not in self._names.shapes)]
@@ -100,8 +104,25 @@ class _Drafter:
                 func = self._func(of_func.get(name, []), stages[name], arguments)
                 if func.compute is None and name in self._names.shapes and self._names.shapes[name].is_output:
                     func = replace(func, compute=LoopLevel())
-                funcs[name] = replace(func, origin=kept)
-        return Draft(funcs, self._schedule.parameters)
+                funcs[name] = replace(func, origin=kept, cases=cases.get(name, ()))
+        return Draft(funcs, self._parameters(cases))
+
+    def _cases(self, name: str, stages: Sequence[StageSchedule]) -> tuple[str, ...]:
+        """The arguments for whose extents a Func is compiled once more, if its last stage says that and nothing else."""
+        shape = self._names.shapes.get(name)
+        if shape is None or not all(map(_can_be_drafted, stages[:-1])):
+            return ()
+        loops = [variable.identifier for variable in self._names.loops(name, 0)]
+        return read_cases(stages[-1], shape, loops, self._schedule.parameters) or ()
+
+    def _parameters(self, cases: Mapping[str, object]) -> tuple[Parameter, ...]:
+        """The parameters that more than such cases name."""
+        in_cases = {self._names.shapes[name].name for name in cases}
+        others = [stage for stage in self._schedule.stages if stage.directives or self._funcs[stage.func] not in cases]
+        named = {name for stage in others for each in (*stage.directives, *stage.conditions) for name in _named_in(each)}
+        return tuple(
+            each for each in self._schedule.parameters if each.name not in in_cases or each.identifier in named
+        )
 
     def _is_of_intermediate(self, origin: Origin, origins: Mapping[str, Origin]) -> bool:
         """Whether a Func is what an rfactor makes, or a wrapper or clone of that: its loops are not the pipeline's."""
@@ -322,6 +343,19 @@ class _StageLoops:
 
 def _can_be_drafted(stage: StageSchedule) -> bool:
     return not stage.conditions and all(isinstance(each, (*_KNOWN, OfFunc)) for each in stage.directives)
+
+
+def _named_in(value: object) -> Iterator[str]:
+    """The parameters that a directive, or an expression in it, may name."""
+    match value:
+        case str():
+            yield value
+        case tuple():
+            for each in value:
+                yield from _named_in(each)
+        case _ if is_dataclass(value):
+            for field in fields(value):
+                yield from _named_in(getattr(value, field.name))
 
 
 def _names_in(directive: Directive) -> set[str]:

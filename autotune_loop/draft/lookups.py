@@ -37,7 +37,10 @@ class Lookup:
 
 
 def lookup_at(structure: DraftStructure, site: Site) -> Lookup | None:
-    """How a stage reads tables of vectors, if it does and its Func is no output."""
+    """How a stage reads tables of vectors, if it does and its Func is no output.
+
+    Along the first argument no value is gathered unless data say where each of them is: that is no lookup.
+    """
     shape = structure.shape(site.func)
     if shape is None or shape.is_output or shape.is_extern:
         return None
@@ -49,6 +52,8 @@ def lookup_at(structure: DraftStructure, site: Site) -> Lookup | None:
         if extent is None or extent < _FEWEST or not still or not _is_wanted(structure, site.func, loop.name):
             continue
         if [*_read(structure, site, loop.name)]:
+            if loop.name == shape.args[0]:
+                return None
             others = tuple(_still(structure, site, loop.name))
             found[moving] = Lookup(site, loop.name, variable.identifier, extent, others)
     return found[min(found)] if found else None

@@ -98,6 +98,8 @@ class FuncDraft:
         origin: of a wrapper, a clone or an rfactor's intermediate; None for the pipeline's own.
         frozen: the stages' directives as they came, where a draft cannot hold them: `stages` is then empty.
         variables: that the frozen directives name.
+        cases: the arguments of an output for whose extents at the estimates, from 0 on, it is compiled once more: each
+            of their iterations is then code of its own. By their loops.
     """
 
     compute: LoopLevel | None
@@ -107,6 +109,7 @@ class FuncDraft:
     origin: Origin | None = None
     frozen: tuple[StageSchedule, ...] = ()
     variables: tuple[Variable, ...] = ()
+    cases: tuple[str, ...] = ()
 
     @property
     def is_inlined(self) -> bool:

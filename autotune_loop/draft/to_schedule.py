@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 
+from halide_autotune.autotune_loop.draft.cases import parameters_of, stage_of
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, made_by
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.schedule.directives import (
@@ -46,7 +47,12 @@ def schedule_of(draft: Draft, names: PipelineNames, function_name: str) -> Sched
     The consumers come first, as in the schedules that Halide's autoschedulers print.
     """
     in_order = _in_order(draft, names)
-    stages = [stage for name in reversed(in_order) for stage in _stages(name, draft.funcs[name])]
+    parameters = (*draft.parameters, *parameters_of(draft, names))
+    stages: list[StageSchedule] = []
+    for name in reversed(in_order):
+        stages += _stages(name, draft.funcs[name])
+        if of_cases := stage_of(draft.funcs[name], name, names, parameters):
+            stages.append(of_cases)
     # What makes other Funcs comes before what schedules those.
     factoring = [stage for name in in_order for stage in draft.funcs[name].factoring]
     stages = [*factoring, *(stage for stage in stages if stage not in factoring)]
@@ -65,7 +71,7 @@ def schedule_of(draft: Draft, names: PipelineNames, function_name: str) -> Sched
             funcs.append(ScheduledFunc(name, ByIndex(names.shape.index[shape.name])))
         elif func.origin is not None and (name in used or name in made):
             funcs.append(ScheduledFunc(name, func.origin))
-    return Schedule(function_name, tuple(funcs), variables, tuple(stages), None, draft.parameters)
+    return Schedule(function_name, tuple(funcs), variables, tuple(stages), None, parameters)
 
 
 def _in_order(draft: Draft, names: PipelineNames) -> list[str]:

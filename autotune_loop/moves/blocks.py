@@ -9,7 +9,7 @@ from halide_autotune.autotune_loop.draft.edit import loops_of_kind, reorder, spl
 from halide_autotune.autotune_loop.draft.factor import plain_func
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
-from halide_autotune.autotune_loop.moves.loops import is_free, vectorized
+from halide_autotune.autotune_loop.moves.loops import is_free, vectorized, with_copies
 from halide_autotune.autotune_loop.moves.move import MoveContext
 from halide_autotune.autotune_loop.schedule.values import LoopLevel
 
@@ -122,18 +122,7 @@ def _unrolled(structure: DraftStructure, site: Site, lanes: int) -> StageDraft:
     vector = next((loop for loop in stage.order if loop not in reductions and extents[loop] >= lanes), None)
     if vector is not None and structure.may_have_vectors(site.func):
         stage = vectorized(structure, site, stage, vector, lanes) or stage
-    with_vectors = structure.draft.with_func(site.func, structure.draft.funcs[site.func].with_stage(site.stage, stage))
-    structure = DraftStructure(with_vectors, structure.names)
-    extents = structure.loop_extents(site)
-    block = [
-        loop
-        for loop in stage.order
-        if stage.kind(loop) is None
-        and loop not in reductions
-        and 1 < extents[loop] <= max(_COUNTS)
-        and structure.is_constant(site, loop)
-    ]
-    for loop in block:
-        stage = stage.with_kind(loop, LoopKind.UNROLLED)
-    inside = [*loops_of_kind(stage, LoopKind.VECTORIZED), *block]
+    with_vectors = with_stage(structure.draft, site.func, site.stage, stage)
+    stage = with_copies(DraftStructure(with_vectors, structure.names), site, structure.names.shape.vector_registers)
+    inside = loops_of_kind(stage, LoopKind.VECTORIZED, LoopKind.UNROLLED)
     return reorder(stage, (*inside, *reductions, *(loop for loop in stage.order if loop not in (*inside, *reductions))))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from halide_autotune.autotune_loop.draft.edit import move_to, with_stage
+from halide_autotune.autotune_loop.draft.edit import with_stage
 from halide_autotune.autotune_loop.draft.factor import plain_func
 from halide_autotune.autotune_loop.draft.lookups import Lookup, lookup_at, stored_along, with_values_together
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.moves.levels import placed, with_own_loops
-from halide_autotune.autotune_loop.moves.loops import is_free, lanes_of, vectorized
+from halide_autotune.autotune_loop.moves.loops import lanes_of, vectorized, with_copies
 from halide_autotune.autotune_loop.moves.move import MoveContext
 from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 
@@ -89,15 +89,7 @@ def _in_vectors(structure: DraftStructure, lookup: Lookup, context: MoveContext)
     if changed is None:
         return None
     structure = DraftStructure(with_stage(structure.draft, site.func, site.stage, changed), structure.names)
-    extents = structure.loop_extents(site)
-    inside, copies = 1, 1
-    for each in changed.order[1:]:
-        is_short = changed.kind(each) is None and 1 < extents[each] <= _MOST_COPIES // copies
-        if is_short and is_free(structure, site, each) and structure.is_constant(site, each):
-            copies *= extents[each]
-            changed = move_to(changed.with_kind(each, LoopKind.UNROLLED), each, inside)
-            inside += 1
-    return changed
+    return with_copies(structure, site, _MOST_COPIES)
 
 
 def _lanes(extent: int, natural: int) -> list[int]:

@@ -216,6 +216,20 @@ def vectorized(structure: DraftStructure, site: Site, stage: StageDraft, loop: s
     return changed if is_legal_order(structure, site, changed) else None
 
 
+def with_copies(structure: DraftStructure, site: Site, most: int) -> StageDraft:
+    """The stage with its short loops over arguments unrolled around its vectors, its body so many times at most."""
+    stage, extents = structure.draft.funcs[site.func].stages[site.stage], structure.loop_extents(site)
+    inside, copies = len(loops_of_kind(stage, LoopKind.VECTORIZED)), 1
+    reductions = {variable.identifier for variable in structure.loops(site) if variable.is_reduction}
+    for loop in stage.order:
+        is_short = stage.kind(loop) is None and 1 < extents[loop] <= most // copies
+        if is_short and reductions.isdisjoint(stage.root_of(loop)) and structure.is_constant(site, loop):
+            copies *= extents[loop]
+            stage = move_to(stage.with_kind(loop, LoopKind.UNROLLED), loop, inside)
+            inside += 1
+    return stage
+
+
 def lanes_of(structure: DraftStructure, name: str) -> int:
     """How many of a Func's values a vector holds."""
     shape = structure.shape(name)

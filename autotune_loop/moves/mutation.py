@@ -11,7 +11,7 @@ from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.repair import repaired_child
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.draft.work import work_of
-from halide_autotune.autotune_loop.moves import blocks, everywhere, levels, lookups, loops, numbers, parts, prefetch, storage
+from halide_autotune.autotune_loop.moves import blocks, cases, everywhere, levels, lookups, loops, numbers, parts, prefetch, storage
 from halide_autotune.autotune_loop.moves.crossover import crossover
 from halide_autotune.autotune_loop.moves.move import Move, MoveContext
 
@@ -34,6 +34,7 @@ MOVES = (
     Move("rfactor", 0.5, parts.rfactor),
     Move("register block", 4.0, blocks.register_block),
     Move("vector lookup", 3.0, lookups.vector_lookup),
+    Move("specialize", 1.0, cases.specialize),
     Move("prefetch", 0.3, prefetch.change_prefetch),
     Move("compute level", 3.0, levels.move_compute),
     Move("store level", 2.0, levels.move_store),

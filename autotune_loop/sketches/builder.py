@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from halide_autotune.autotune_loop.draft.cases import cases_of
 from halide_autotune.autotune_loop.draft.factor import can_be_factored, factored, factoring_for, plain_func
 from halide_autotune.autotune_loop.draft.lookups import Lookup, lookup_at, tables_of, with_values_together
 from halide_autotune.autotune_loop.draft.model import Draft, StageDraft
@@ -67,7 +68,15 @@ class SketchBuilder:
         if self._style.pairs:
             self._pair_rows()
         self._store_tables()
+        self._tell_cases()
         return self._draft
+
+    def _tell_cases(self) -> None:
+        """Channels of an output that are computed each in its own way are compiled apart."""
+        structure = DraftStructure(self._draft, self._names)
+        for name, func in structure.draft.funcs.items():
+            if cases := cases_of(structure, name):
+                self._draft = self._draft.with_func(name, replace(func, cases=cases))
 
     def _store_tables(self) -> None:
         """Where vectors of a table are looked up, the table has them side by side."""

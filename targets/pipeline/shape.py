@@ -113,6 +113,7 @@ class StageShape:
         is_wrong_in_vectors: Halide's vector code for the target computes it wrongly.
         is_wrong_if_inlined: the same, or so does that of what results where narrow Funcs that it reads are inlined.
         least_lanes: of its vectors, where the target has no code for fewer.
+        cases: the loops whose number chooses between values (`mux`, `c == 1`): each channel is computed in its own way.
     """
 
     loops: tuple[LoopShape, ...]
@@ -125,6 +126,7 @@ class StageShape:
     is_wrong_in_vectors: bool = False
     is_wrong_if_inlined: bool = False
     least_lanes: int = 1
+    cases: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:

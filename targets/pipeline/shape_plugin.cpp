@@ -178,6 +178,8 @@ private:
 class ReadsOf : public IRGraphVisitor {
 public:
     std::map<std::string, Reads> reads;
+    // What chooses between values by its number, as that which tells channels apart.
+    std::set<std::string> choosing;
     int operations = 0;
     bool has_floats = false;
     int narrowest_bytes = 8;
@@ -205,12 +207,22 @@ private:
         IRGraphVisitor::include(expr);
     }
 
+    void choose_by(const Expr &value) {
+        if (const auto *variable = value.as<Variable>()) choosing.insert(variable->name);
+    }
+
+    void visit(const EQ *op) override {
+        if (is_const(op->b)) choose_by(op->a);
+        IRGraphVisitor::visit(op);
+    }
+
     void visit(const Call *op) override {
         if (op->call_type == Call::Halide || op->call_type == Call::Image) {
             Reads &of_callee = reads[op->name];
             of_callee.is_input = op->call_type == Call::Image;
             of_callee.add(op->args);
         }
+        if (op->is_intrinsic(Call::mux)) choose_by(op->args[0]);
         IRGraphVisitor::visit(op);
     }
 };
@@ -271,8 +283,13 @@ std::string json_of_stage(const Function &function, const Definition &definition
     ReadsOf of_stage;
     of_stage.of(definition);
     const bool reads_itself = of_stage.reads.erase(function.name()) > 0;
+    std::vector<std::string> cases;
+    for (const std::string &loop : loops) {
+        if (of_stage.choosing.count(loop)) cases.push_back(quoted(loop));
+    }
     return object({{"loops", listed(described)},
                    {"reads", json_of_reads(of_stage.reads, loops)},
+                   {"cases", listed(cases)},
                    {"operations", std::to_string(of_stage.operations)},
                    {"arithmetic", std::to_string(ArithmeticOf(definition).operations)},
                    {"has_floats", truth(of_stage.has_floats)},

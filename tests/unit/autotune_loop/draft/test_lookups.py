@@ -33,8 +33,15 @@ def test_vectors_are_along_what_says_nothing_of_the_place() -> None:
         lookups(read("table", ("x", 1), ("y", 1), ("z", 1))),
         lookups(where=read("place", ("x", 1), ("z", 1))),
         lookups(chosen=None),
+        lookups(where=read("place", ("y", 1), ("y", 1))),
     ],
-    ids=["few values", "no data", "each value from a place of its own", "few of the values are used"],
+    ids=[
+        "few values",
+        "no data",
+        "each value from a place of its own",
+        "few of the values are used",
+        "each row at a place of its own",
+    ],
 )
 def test_other_reads_are_no_lookups(names: PipelineNames) -> None:
     assert found(names) is None

@@ -26,6 +26,7 @@ from tests.drafted_pipelines import (
     RECORDED,
     by_rows,
     chain,
+    channels,
     for_target,
     lookups,
     plain_draft,
@@ -202,7 +203,7 @@ def test_some_children_are_crossed() -> None:
 def test_every_move_is_made(move: str) -> None:
     alone = {each.name: 0.0 for each in MOVES} | {move: 1.0}
     drafts = [(chain(), by_rows(plain_draft(chain())))] * 20  # a draw may be of more rows than it has
-    drafts.append((lookups(), plain_draft(lookups())))
+    drafts += [(lookups(), plain_draft(lookups())), (channels(), plain_draft(channels(), colour=None))]
     drafts += [(recorded(name), draft) for name in RECORDED for draft in starting_drafts(name)]
     drafts += [(recorded(name), child.draft) for name in RECORDED for _, child in children(name)]
     made = (Mutation(names).child(draft, Random(seed), alone, 1) for seed, (names, draft) in enumerate(drafts))

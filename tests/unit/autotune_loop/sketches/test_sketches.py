@@ -26,6 +26,7 @@ from halide_autotune.targets.generator.program import GeneratorProgram, open_gen
 from halide_autotune.targets.generator.reference import parse_generator
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorRequest, run_generator
 from halide_autotune.targets.halide_install import HalideInstall
+from halide_autotune.targets.pipeline.estimates import EstimateOptions
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import describe_pipeline
@@ -69,7 +70,7 @@ def by_name(names: PipelineNames) -> dict[str, Draft]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "generator",
-    "stencils bins mosaic patches phases planes product pyramid scan slices spread statistics versions".split(),
+    "stencils bins mosaic patches phases planes product pyramid scan slices spread statistics tones versions".split(),
 )
 def test_every_sketch_is_taken(
     generator: str,
@@ -303,6 +304,23 @@ def test_vectors_of_a_table_are_looked_up_whole(named: Named) -> None:
     assert not {"matrix", "smooth", "place"} & {name for name, func in funcs.items() if func.compute in (None, ROOT)}
     at_root = by_name(named("slices"))["root"].funcs
     assert at_root["matrix"].is_inlined, "all of it in memory costs more than it gains"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seen", [3, 2], ids=["as estimated", "fewer"])
+def test_channels_of_their_own_kinds_are_compiled_apart_and_any_others_too(
+    seen: int, named: Named, settings: Settings, tmp_path: Path
+) -> None:
+    names = named("tones")
+    draft = by_name(names)["rows"]
+    assert draft.funcs["output"].cases == ("c",)
+    header = tmp_path / "rows.schedule.h"
+    header.write_text(print_header(schedule_of(draft, names, "tones"), "tones"))
+    assert "(output_extent_2 == 3)" in header.read_text()
+    sizes = EstimateOptions({"output": f"640x480x{seen}"})
+    spec = sdk.GeneratorSpec(f"{KINDS}:tones", estimates=sizes)
+    (result,) = sdk.bench(spec, [str(header)], target="x86-64", turns=1, settings=settings)
+    assert result.failure is None and result.reference is not None, result
 
 
 @pytest.mark.slow

@@ -72,6 +72,15 @@ def read(shape: PipelineShape, func: str, name: str, stage: int = 0) -> ReadShap
     return found
 
 
+def test_loops_whose_number_chooses_between_values_are_told(describe: Describe) -> None:
+    shape = describe("shapes.cpp", way="cases")
+    assert isinstance(shape, PipelineShape), shape
+    cases = {func.name: func.stages[0].cases for func in shape.funcs}
+    assert cases["chosen"] == ("y",) and cases["compared"] == ("x", "y")
+    assert not cases["ranged"], "most of its iterations compute the same"
+    assert not cases["other"] and not cases["output"]
+
+
 def test_the_funcs_come_producers_first_with_what_is_needed_of_them(stages: PipelineShape) -> None:
     extents = {func.name: func.extents for func in stages.funcs}
     assert extents == {

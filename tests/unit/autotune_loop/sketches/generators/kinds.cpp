@@ -300,6 +300,24 @@ public:
     }
 };
 
+// Channels that are computed each in its own way.
+class Tones : public Generator<Tones> {
+public:
+    Input<Buffer<uint8_t, 3>> input{"input"};
+    Output<Buffer<uint8_t, 3>> output{"output"};
+
+    void generate() {
+        Var x("x"), y("y"), c("c");
+        Func grey("grey");
+        Expr red = cast<float>(input(x, y, 0)), blue = cast<float>(input(x, y, 2));
+        grey(x, y) = sqrt(red * red + blue * blue);
+        Expr warm = clamp(grey(x, y) + 1.4f * red, 0, 255), cold = clamp(grey(x, y) - 0.3f * blue, 0, 255);
+        output(x, y, c) = cast<uint8_t>(mux(c, {warm, clamp(2 * cold - warm, 0, 255), cold}));
+        input.set_estimates({{0, 640}, {0, 480}, {0, 3}});
+        output.set_estimates({{0, 640}, {0, 480}, {0, 3}});
+    }
+};
+
 }  // namespace
 
 HALIDE_REGISTER_GENERATOR(Stencils, stencils)
@@ -314,5 +332,6 @@ HALIDE_REGISTER_GENERATOR(Scan, scan)
 HALIDE_REGISTER_GENERATOR(Slices, slices)
 HALIDE_REGISTER_GENERATOR(Spread, spread)
 HALIDE_REGISTER_GENERATOR(Statistics, statistics)
+HALIDE_REGISTER_GENERATOR(Tones, tones)
 HALIDE_REGISTER_GENERATOR(Versions, versions)
 HALIDE_REGISTER_GENERATOR(Patches, patches)

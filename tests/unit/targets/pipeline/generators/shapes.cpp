@@ -38,6 +38,14 @@ public:
             filled(x, f) = cast<float>(input(x, f));
             pair(x, y) = Tuple(running(x, y), cast<uint8_t>(x + y));
             output(x, y) = pair(x, y)[0] + cast<float>(pair(x, y)[1]) + filled(x, y);
+        } else if (way == "cases") {
+            // Values that a loop's number chooses between, and conditions that choose nothing by it.
+            Func chosen("chosen"), compared("compared"), ranged("ranged"), other("other");
+            chosen(x, y) = mux(y, {cast<int>(input(x, 0)), 7, count});
+            compared(x, y) = select(x == 1, chosen(x, y), y == 2, places(x), 0);
+            ranged(x, y) = select(x < 3, compared(x, y), places(x));
+            other(x, y) = select(x == count, ranged(x, y), input(x, y) == 1, 0, y % 2 == 0, 1, 2);
+            output(x, y) = cast<float>(other(x, y));
         } else if (way == "extern") {
             // A stage that is no Halide code, given a Func and an input.
             Func before("before"), foreign("foreign");
