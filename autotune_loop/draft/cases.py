@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.draft.reads import DraftReads, Site
+from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.check import make_identifier
 from halide_autotune.autotune_loop.schedule.model import Parameter, StageSchedule
 from halide_autotune.autotune_loop.schedule.values import Expression
@@ -21,7 +21,7 @@ from halide_autotune.targets.pipeline.shape import FuncShape
 _MOST = 4
 
 
-def cases_of(structure: DraftReads, name: str) -> tuple[str, ...]:
+def cases_of(structure: DraftStructure, name: str) -> tuple[str, ...]:
     """The arguments of an output, by their loops, of which it or what is inlined into it computes each in its own way."""
     shape, func = structure.shape(name), structure.draft.funcs[name]
     if shape is None or not func.stages or not _may_have_cases(shape):
@@ -30,7 +30,8 @@ def cases_of(structure: DraftReads, name: str) -> tuple[str, ...]:
     return tuple(
         variable.identifier
         for variable, argument, extent in zip(structure.loops(Site(name, 0)), shape.args, shape.extents, strict=True)
-        if argument in told_apart and argument not in shape.bounded and extent is not None and 1 < extent <= _MOST
+        if argument in told_apart and extent is not None and 1 < extent <= _MOST
+        if not structure.is_bounded(name, argument)
     )
 
 
@@ -40,7 +41,7 @@ def _may_have_cases(shape: FuncShape) -> bool:
     return shape.is_output and not shape.is_extern and is_one and len(shape.stages) == 1
 
 
-def _told_apart(structure: DraftReads, name: str) -> set[str]:
+def _told_apart(structure: DraftStructure, name: str) -> set[str]:
     """The arguments of a Func whose number chooses between its values, or between those of what is inlined into it."""
     shape = structure.shape(name)
     if shape is None:

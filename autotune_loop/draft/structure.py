@@ -233,7 +233,7 @@ class DraftStructure(DraftReads):
             # What an update writes at an index of its own widens what is computed, whatever is needed.
             updates = self._shapes[name].stages[1:]
             is_pure = all(any(loop.name == argument for loop in stage.loops) for stage in updates)
-            self._constant_arguments[key] = self._is_bounded(name, argument) or (
+            self._constant_arguments[key] = self.is_bounded(name, argument) or (
                 is_pure
                 and not self._shapes[name].is_output
                 and self._pace(name, argument, self.draft.funcs[name].compute) is not None
@@ -244,8 +244,8 @@ class DraftStructure(DraftReads):
     def _constant_arguments(self) -> dict[tuple[str, str], bool]:
         return {}
 
-    def _is_bounded(self, name: str, argument: str) -> bool:
-        """Whether the generator or a directive gives the extent."""
+    def is_bounded(self, name: str, argument: str) -> bool:
+        """Whether the generator or a directive gives the extent of an argument."""
         if argument in self._shapes[name].bounded:
             return True
         loop = self._original(Site(name, 0)).get(argument)

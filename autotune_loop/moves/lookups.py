@@ -84,7 +84,7 @@ def _in_vectors(structure: DraftStructure, lookup: Lookup, context: MoveContext)
     loop = next((each for each in stage.order if stage.root_of(each) == (lookup.loop,)), None)
     if loop is None or stage.kind(loop) is LoopKind.PARALLEL:
         return None
-    lanes = context.source.choice(_lanes(structure.loop_extents(site)[loop], lanes_of(structure, site.func)))
+    lanes = context.source.choice(_lanes(structure, site.func, structure.loop_extents(site)[loop]))
     changed = vectorized(structure, site, stage, loop, lanes)
     if changed is None:
         return None
@@ -92,11 +92,12 @@ def _in_vectors(structure: DraftStructure, lookup: Lookup, context: MoveContext)
     return with_copies(structure, site, _MOST_COPIES)
 
 
-def _lanes(extent: int, natural: int) -> list[int]:
+def _lanes(structure: DraftStructure, name: str, extent: int) -> list[int]:
     """How long vectors may be: all of the values, or so many that nothing is left over."""
+    natural, least = lanes_of(structure, name), structure.least_lanes(name)
     whole = [extent] if natural <= 2 * extent and extent <= _MOST_VECTORS * natural else []
     parts = [lanes for lanes in (natural, natural // 2) if 1 < lanes < extent and extent % lanes == 0]
-    return [*whole, *parts] or [natural]
+    return [lanes for lanes in (*whole, *parts) if lanes >= least] or [natural]
 
 
 def _with_places(structure: DraftStructure, lookup: Lookup, context: MoveContext) -> Draft:

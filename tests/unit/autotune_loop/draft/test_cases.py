@@ -14,6 +14,7 @@ from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import Bound
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.schedule.values import ROOT
@@ -55,6 +56,13 @@ def test_cases_are_those_of_what_is_inlined_into_an_output() -> None:
 )
 def test_without_few_channels_of_their_own_kinds_there_are_none(names: PipelineNames) -> None:
     assert cases(names, inlined(names)) == ()
+
+
+def test_a_schedule_that_promises_the_channels_needs_no_cases() -> None:
+    names = channels()
+    draft = inlined(names)
+    promised = replace(draft.funcs["output"], storage=(Bound("z", 0, 3),))
+    assert cases(names, draft.with_func("output", promised)) == ()
 
 
 def test_what_is_compiled_once_more_is_printed_and_read() -> None:

@@ -13,7 +13,7 @@ from halide_autotune.autotune_loop.moves.mutation import MOVES, Mutation
 from halide_autotune.autotune_loop.schedule.check import check_schedule
 from halide_autotune.autotune_loop.schedule.directives import ReorderStorage
 from halide_autotune.autotune_loop.schedule.values import ROOT
-from tests.drafted_pipelines import lookups, plain_draft, with_split
+from tests.drafted_pipelines import for_target, lookups, plain_draft, with_split
 
 ALONE = {move.name: 0.0 for move in MOVES} | {"vector lookup": 1.0}
 UNROLLED, VECTOR = LoopKind.UNROLLED, LoopKind.VECTORIZED
@@ -65,6 +65,15 @@ def test_what_has_loops_of_its_own_stays_where_it_is() -> None:
     assert changed.stages[0].root_of(changed.stages[0].order[0]) == ("z",)
     assert changed.stages[0].kind("xi") is UNROLLED, "what was a vector"
     assert Mutation(names).child(child.draft, Random(3), ALONE, 1) is None, "it has its vectors"
+
+
+def test_vectors_are_as_long_as_the_target_needs() -> None:
+    names = for_target(lookups(), least_lanes=8)
+    for seed in range(10):
+        child = Mutation(names).child(gathered(names), Random(seed), ALONE, 1)
+        assert child is not None
+        extents = DraftStructure(child.draft, names).loop_extents(Site("looked_up", 0))
+        assert extents[child.draft.funcs["looked_up"].stages[0].order[0]] == 12, "and not four"
 
 
 def test_without_a_stored_table_nothing_gains() -> None:
