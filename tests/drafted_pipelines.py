@@ -179,6 +179,17 @@ def channels(*, extent: int = 3, cases: tuple[str, ...] = ("z",), **more: object
     )
 
 
+def staged() -> PipelineNames:
+    """The output reads `foreign`, which is no Halide code and reads `before`: it has no loops of its own."""
+    foreign = func("foreign", (64, 48), is_extern=True)
+    of_all = read("before", (None, 1), (None, 1))
+    return pipeline(
+        func("before", (64, 48)),
+        replace(foreign, stages=(stage(of_all, loops=()),)),
+        func("output", (64, 48), read("foreign", ("x", 1), ("y", 1))),
+    )
+
+
 def by_rows(draft: Draft) -> Draft:
     """A chain's row for each task, in vectors of 16."""
     for name in ("first", "second", "output"):

@@ -90,7 +90,7 @@ class _Drafter:
         cases = {name: found for name, each in of_func.items() if (found := self._cases(name, each))}
         of_func |= {name: of_func[name][:-1] for name in cases}
         frozen = {name for name, stages in of_func.items() if not all(map(_can_be_drafted, stages))}
-        frozen |= {name for name, origin in origins.items() if self._is_of_intermediate(origin, origins)}
+        frozen |= {name for name in origins if self._has_other_loops(name, origins)}
         every = [*self._names.shapes, *(name for name in origins if name not in self._names.shapes)]
         stages = {name: self._stages(name, of_func.get(name, []), origins) for name in every if name not in frozen}
         funcs = {}
@@ -124,11 +124,14 @@ class _Drafter:
             each for each in self._schedule.parameters if each.name not in in_cases or each.identifier in named
         )
 
-    def _is_of_intermediate(self, origin: Origin, origins: Mapping[str, Origin]) -> bool:
-        """Whether a Func is what an rfactor makes, or a wrapper or clone of that: its loops are not the pipeline's."""
-        while isinstance(origin, Wrapper | Clone):
-            origin = origins[self._funcs[origin.of]]
-        return isinstance(origin, Intermediate)
+    def _has_other_loops(self, name: str, origins: Mapping[str, Origin]) -> bool:
+        """Whether a Func is what an rfactor makes, or a copy of that or of an extern Func: its loops are not the
+        pipeline's."""
+        of = name
+        while isinstance(origin := origins[of], Wrapper | Clone):
+            of = self._funcs[origin.of]
+        is_of_extern = of != name and of in self._names.shapes and self._names.shapes[of].is_extern
+        return isinstance(origin, Intermediate) or is_of_extern
 
     def _identifiers(self) -> dict[str, str]:
         """The schedule's identifiers of Funcs → the draft's."""

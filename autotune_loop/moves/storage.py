@@ -100,7 +100,9 @@ def wrap(context: MoveContext) -> Draft | None:
         for site, called in context.structure.reads.items()
         if not (_is_frozen(context, site.func) or context.structure.is_inlined(site.func))
         for name, read in called.items()
-        if name in context.structure.names.shapes and name not in context.draft.replacements and read.places >= 1
+        if (shape := context.structure.names.shapes.get(name)) is not None
+        and not (shape.is_extern or name in context.draft.replacements)
+        and read.places >= 1
     ]
     chosen = context.pick(places)
     if chosen is None:

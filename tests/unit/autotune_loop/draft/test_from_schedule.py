@@ -9,7 +9,9 @@ import pytest
 
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.draft.work import work_of
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.check import check_schedule
 from halide_autotune.autotune_loop.schedule.directives import (
@@ -74,6 +76,7 @@ from tests.drafted_pipelines import (
     read,
     recorded,
     stage,
+    staged,
     starting_drafts,
 )
 
@@ -239,6 +242,18 @@ def test_what_a_draft_cannot_hold_is_kept_as_it_is() -> None:
     (kept,) = (each for each in again.stages if each.func == "second")
     assert kept.directives == (ComputeAt(LoopLevel("output", "y")), GpuBlocks(("x_as_is", "y_as_is")))
     assert {each.source for each in again.variables if each.identifier.endswith("_as_is")} == {"x", "y"}
+
+
+def test_a_copy_of_an_extern_func_is_kept_as_it_is() -> None:
+    """The Func that it stands for has no loops."""
+    funcs: dict[str, Origin] = {"foreign": ByIndex(1), "output": ByIndex(2), "w": Wrapper("foreign", ("output",))}
+    stages = [StageSchedule("w", None, (ComputeAt(LoopLevel("output", "y")), Vectorize("x")))]
+    draft = draft_of(schedule(stages, "x y", funcs), staged())
+    assert draft.funcs["w"].frozen and draft.funcs["w"].origin == Wrapper("foreign", ("output",))
+    assert work_of(DraftStructure(draft, staged()))["output"] > 0
+    again = schedule_of(draft, staged(), "f")
+    check_schedule(again)
+    assert draft_of(again, staged()) == draft
 
 
 def test_what_an_rfactor_makes_is_kept_with_it() -> None:

@@ -31,6 +31,7 @@ from tests.drafted_pipelines import (
     lookups,
     plain_draft,
     recorded,
+    staged,
     starting_drafts,
     with_vectors,
 )
@@ -208,6 +209,18 @@ def test_every_move_is_made(move: str) -> None:
     drafts += [(recorded(name), child.draft) for name in RECORDED for _, child in children(name)]
     made = (Mutation(names).child(draft, Random(seed), alone, 1) for seed, (names, draft) in enumerate(drafts))
     assert next(child.moves for child in made if child is not None) == (move,)
+
+
+def test_no_child_has_a_copy_of_an_extern_func() -> None:
+    """Its loops would be those of a Func that has none."""
+    names = staged()
+    mutation, source, draft = Mutation(names), Random(3), plain_draft(names)
+    made = [mutation.child(draft, source, {"in": 20.0, "clone_in": 20.0}, 2) for _ in range(200)]
+    found = [child.draft for child in made if child is not None]
+    copies = [func.origin for each in found for func in each.funcs.values() if isinstance(func.origin, Wrapper | Clone)]
+    assert copies and all(origin.of != "foreign" for origin in copies)
+    for each in found:
+        check_schedule(schedule_of(each, names, "f"))
 
 
 @pytest.mark.parametrize("name", ["camera_pipeline", "scan"])
