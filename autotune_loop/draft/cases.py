@@ -1,8 +1,8 @@
 """Outputs of a few channels, each of which is computed in its own way.
 
-Where nothing says how many there are, or with which the caller begins, every channel is computed in all ways and one is
-selected. Experts promise it (`bound(c, 0, 3)`), and the kernel then refuses anything else. Here the code is compiled once
-more for what the estimates say (`specialize`), and anything else is computed as before.
+Where nothing says how many there are, or with which the caller begins, every channel is computed in all ways and one
+is selected. Experts promise it (`bound(c, 0, 3)`), and the kernel then refuses anything else. Here the code is compiled
+once more for what the estimates say (`specialize`), and anything else is computed as before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _MOST = 4
 
 
 def cases_of(structure: DraftStructure, name: str) -> tuple[str, ...]:
-    """The arguments of an output, by their loops, of which it or what is inlined into it computes each in its own way."""
+    """The arguments of an output, by their loops, each value of which it computes in its own way, by what is inlined
+    into it, too."""
     shape, func = structure.shape(name), structure.draft.funcs[name]
     if shape is None or not func.stages or not _may_have_cases(shape):
         return ()

@@ -12,7 +12,6 @@ from halide_autotune.autotune_loop.draft.model import FuncDraft, LoopKind, Stage
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.draft.work import iterations, work_of
 from halide_autotune.autotune_loop.schedule.directives import Parallel, Split, StoreIn, Unroll, Vectorize
-from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 from halide_autotune.autotune_loop.schedule.values import ROOT
 
 _FACTORS, _DIMENSIONS, _LOOPS = 4, 4, 6

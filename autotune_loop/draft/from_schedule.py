@@ -108,7 +108,7 @@ class _Drafter:
         return Draft(funcs, self._parameters(cases))
 
     def _cases(self, name: str, stages: Sequence[StageSchedule]) -> tuple[str, ...]:
-        """The arguments for whose extents a Func is compiled once more, if its last stage says that and nothing else."""
+        """The arguments for whose extents a Func is compiled once more, if its last stage says that and no more."""
         shape = self._names.shapes.get(name)
         if shape is None or not all(map(_can_be_drafted, stages[:-1])):
             return ()
@@ -119,7 +119,9 @@ class _Drafter:
         """The parameters that more than such cases name."""
         in_cases = {self._names.shapes[name].name for name in cases}
         others = [stage for stage in self._schedule.stages if stage.directives or self._funcs[stage.func] not in cases]
-        named = {name for stage in others for each in (*stage.directives, *stage.conditions) for name in _named_in(each)}
+        named = {
+            name for stage in others for each in (*stage.directives, *stage.conditions) for name in _named_in(each)
+        }
         return tuple(
             each for each in self._schedule.parameters if each.name not in in_cases or each.identifier in named
         )

@@ -17,4 +17,6 @@ def specialize(context: MoveContext) -> Draft | None:
         if not func.cases and (cases := cases_of(context.structure, name))
     }
     name = context.pick_func([*found])
-    return None if name is None else context.draft.with_func(name, replace(context.draft.funcs[name], cases=found[name]))
+    return (
+        None if name is None else context.draft.with_func(name, replace(context.draft.funcs[name], cases=found[name]))
+    )

@@ -11,7 +11,18 @@ from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.repair import repaired_child
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.draft.work import work_of
-from halide_autotune.autotune_loop.moves import blocks, cases, everywhere, levels, lookups, loops, numbers, parts, prefetch, storage
+from halide_autotune.autotune_loop.moves import (
+    blocks,
+    cases,
+    everywhere,
+    levels,
+    lookups,
+    loops,
+    numbers,
+    parts,
+    prefetch,
+    storage,
+)
 from halide_autotune.autotune_loop.moves.crossover import crossover
 from halide_autotune.autotune_loop.moves.move import Move, MoveContext
 
