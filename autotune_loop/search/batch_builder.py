@@ -293,15 +293,16 @@ class BatchBuilder:
         full: Future[SearchedSchedule | SearchFailure] | None,
     ) -> list[Built]:
         """Build candidates until those that are enough are built; those that were not begun are the next batch's."""
-        begun: set[str] = set()
+        submitted: dict[str, Future[BuiltObject | GeneratorFailure]] = {}
 
         def submit(candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
-            begun.add(candidate.symbol)
-            return self._submit_build(candidate)
+            submitted[candidate.symbol] = self._submit_build(candidate)
+            return submitted[candidate.symbol]
 
         has_children = TechniqueName.EVOLUTION in self.proposals.techniques(work.task_index)
         shares = SHARES_BEFORE_CHILDREN if has_children else BUILD_SHARES
         built = self._builds.build_all(work, chosen, submit, waiting, full, shares)
+        begun = {symbol for symbol, future in submitted.items() if not future.cancelled()}
         self.proposals.leave(work.task_index, [one for one in chosen if one.symbol not in begun])
         return built
 
