@@ -8,6 +8,7 @@ once more for what the estimates say (`specialize`), and anything else is comput
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
@@ -64,11 +65,10 @@ def parameters_of(draft: Draft, names: PipelineNames) -> tuple[Parameter, ...]:
     taken = {*draft.funcs, *names.original, *(parameter.identifier for parameter in draft.parameters)}
     found = []
     for name, func in draft.funcs.items():
-        for place in _places(func, names, name):
-            for field in ("min", "extent"):
-                identifier = make_identifier(f"{name}_{field}_{place}", taken)
-                taken.add(identifier)
-                found.append(Parameter(identifier, names.shapes[name].name, f"{field}.{place}"))
+        for field, _ in _told(names.shapes[name], _places(func, names, name)) if func.cases else ():
+            identifier = make_identifier(f"{name}_{field.replace('.', '_')}", taken)
+            taken.add(identifier)
+            found.append(Parameter(identifier, names.shapes[name].name, field))
     return tuple(found)
 
 
@@ -78,27 +78,23 @@ def stage_of(func: FuncDraft, name: str, names: PipelineNames, parameters: Seque
     Args:
         parameters: of the draft, as `parameters_of` has them.
     """
-    shape = names.shapes.get(name)
-    known = {(each.name, each.field): Expression(each.identifier) for each in parameters}
-    conditions: list[Expression] = []
-    for place in _places(func, names, name):
-        assert shape is not None
-        for field, value in (("min", 0), ("extent", shape.extents[place])):
-            assert value is not None
-            conditions.append(Expression("==", (known[shape.name, f"{field}.{place}"], value)))
-    if not conditions:
+    if not func.cases:
         return None
-    both, *others = conditions
-    for each in others:
-        both = Expression("&&", (both, each))
-    return StageSchedule(name, None, (), (both,))
+    shape = names.shapes[name]
+    known = {each.field: Expression(each.identifier) for each in parameters if each.name == shape.name}
+    told = _told(shape, _places(func, names, name))
+    conditions = (Expression("==", (known[field], value)) for field, value in told)
+    return StageSchedule(name, None, (), (reduce(lambda one, other: Expression("&&", (one, other)), conditions),))
 
 
 def _places(func: FuncDraft, names: PipelineNames, name: str) -> list[int]:
-    if not func.cases:
-        return []
     loops = [variable.identifier for variable in names.loops(name, 0)]
     return [loops.index(each) for each in func.cases]
+
+
+def _told(shape: FuncShape, places: Sequence[int]) -> list[tuple[str, int]]:
+    """The fields of an output's buffer, each with the value for which the code is compiled once more."""
+    return [told for at in places for told in ((f"min.{at}", 0), (f"extent.{at}", shape.extents[at] or 0))]
 
 
 def read_cases(
@@ -112,7 +108,7 @@ def read_cases(
     if stage.directives or stage.update is not None or len(stage.conditions) != 1 or not _may_have_cases(shape):
         return None
     fields = {each.identifier: each.field for each in parameters if each.name == shape.name}
-    told = []
+    told: list[tuple[str, int]] = []
     for each in _conjuncts(stage.conditions[0]):
         match each:
             case Expression("==", (Expression(identifier, ()), int(value))) if identifier in fields:
@@ -123,8 +119,7 @@ def read_cases(
     if not all(place.isdecimal() and int(place) < len(loops) for place in mins):
         return None
     places = [int(place) for place in mins]
-    wanted = [(f"{field}.{at}", value) for at in places for field, value in (("min", 0), ("extent", shape.extents[at]))]
-    return tuple(loops[place] for place in places) if told == wanted else None
+    return tuple(loops[place] for place in places) if told == _told(shape, places) else None
 
 
 def _conjuncts(expression: Expression) -> Iterator[Expression | int]:

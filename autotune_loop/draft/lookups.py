@@ -49,7 +49,9 @@ def lookup_at(structure: DraftStructure, site: Site) -> Lookup | None:
     for loop, variable in zip(shape.stages[site.stage].loops, structure.loops(site), strict=True):
         extent = None if loop.is_reduction else sizes.get(loop.name)
         moving, still = _other_reads(shape.stages[site.stage], loop.name)
-        if extent is None or extent < _FEWEST or not still or not _is_wanted(structure, site.func, loop.name):
+        if extent is None or extent < _FEWEST or not still:
+            continue
+        if not _is_wanted(structure, site.func, shape.args.index(loop.name)):
             continue
         if [*_read(structure, site, loop.name)]:
             if loop.name == shape.args[0]:
@@ -82,18 +84,15 @@ def with_values_together(structure: DraftStructure, lookup: Lookup) -> Draft | N
     draft = structure.draft
     tables = tables_of(structure, lookup, lambda name: not structure.is_inlined(name))
     for name, place in tables.items():
-        loops = [variable.identifier for variable in structure.loops(Site(name, 0))]
-        if loops and draft.funcs[name].stages:
-            draft = draft.with_func(name, stored_along(draft.funcs[name], loops, loops[place]))
+        if draft.funcs[name].stages:
+            first = structure.loops(Site(name, 0))[place].identifier
+            draft = draft.with_func(name, stored_along(structure, name, first))
     return draft if tables else None
 
 
-def stored_along(func: FuncDraft, loops: list[str], first: str) -> FuncDraft:
-    """The Func stored with one argument innermost, and the others in their order.
-
-    Args:
-        loops: over all of its arguments.
-    """
+def stored_along(structure: DraftStructure, name: str, first: str) -> FuncDraft:
+    """A Func stored with one argument innermost, and the others in their order."""
+    func, loops = structure.draft.funcs[name], [variable.identifier for variable in structure.loops(Site(name, 0))]
     kept = tuple(each for each in func.storage if not isinstance(each, ReorderStorage | AlignStorage))
     order = (first, *(loop for loop in loops if loop != first))
     return replace(func, storage=kept if [*order] == loops else (*kept, ReorderStorage(order)))
@@ -109,12 +108,8 @@ def _other_reads(stage: StageShape, loop: str) -> tuple[int, int]:
     return sum(moves), len(moves) - sum(moves)
 
 
-def _is_wanted(structure: DraftStructure, name: str, argument: str) -> bool:
+def _is_wanted(structure: DraftStructure, name: str, place: int) -> bool:
     """Whether readers say themselves which values of an argument they need, and not data, which need few of them."""
-    shape = structure.shape(name)
-    if shape is None:
-        return False
-    place = shape.args.index(argument)
     return not any(read.dimensions[place].is_of_data for _, read in structure.readers.get(name, ()))
 
 

@@ -157,13 +157,14 @@ def _guarded(structure: DraftStructure, site: Site, stage: StageDraft, taken: Se
     """
     if site.stage == 0 or structure.draft.funcs[site.func].compute != ROOT:
         return stage
-    if not any(isinstance(made, Split) and made.tail is TailStrategy.AUTO for made in stage.transforms):
+    untold = [made for made in stage.transforms if isinstance(made, Split) and made.tail is TailStrategy.AUTO]
+    if not untold:
         return stage
     original = structure.names.original
     right = {made for alike in _alike(structure, site, taken) for made in alike.transforms}
 
     def guarded(made: Transform) -> Transform:
-        if not isinstance(made, Split) or made.tail is not TailStrategy.AUTO or made in right:
+        if made not in untold or made in right:
             return made
         is_reduction = any(root in original and original[root].is_reduction for root in stage.root_of(made.old))
         return made if is_reduction else replace(made, tail=TailStrategy.GUARD_WITH_IF)

@@ -116,8 +116,7 @@ def _summed_at(structure: DraftStructure, name: str, level: LoopLevel, lanes: in
 def _unrolled(structure: DraftStructure, site: Site, lanes: int) -> StageDraft:
     """The stage with vectors inside, then its unrolled loops over arguments, then those of the reduction."""
     stage = structure.draft.funcs[site.func].stages[site.stage]
-    variables = structure.names.loops(site.func, site.stage)
-    reductions = [variable.identifier for variable in variables if variable.is_reduction]
+    reductions = [variable.identifier for variable in structure.loops(site) if variable.is_reduction]
     extents = structure.loop_extents(site)
     vector = next((loop for loop in stage.order if loop not in reductions and extents[loop] >= lanes), None)
     if vector is not None and structure.may_have_vectors(site.func):

@@ -6,7 +6,7 @@ from halide_autotune.autotune_loop.draft.edit import with_stage
 from halide_autotune.autotune_loop.draft.factor import plain_func
 from halide_autotune.autotune_loop.draft.lookups import Lookup, lookup_at, stored_along, with_values_together
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraft
-from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
+from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.moves.levels import placed, with_own_loops
 from halide_autotune.autotune_loop.moves.loops import lanes_of, vectorized, with_copies
 from halide_autotune.autotune_loop.moves.move import MoveContext
@@ -39,11 +39,11 @@ def vector_lookup(context: MoveContext) -> Draft | None:
     stage = _in_vectors(structure, lookup, context)
     if stage is None:
         return None
-    draft = with_stage(draft, name, lookup.site.stage, stage)
+    structure = DraftStructure(with_stage(draft, name, lookup.site.stage, stage), structure.names)
     if context.source.random() < 0.5:  # else readers' vectors lie side by side
-        loops = [variable.identifier for variable in structure.loops(Site(name, 0))]
-        draft = draft.with_func(name, stored_along(draft.funcs[name], loops, lookup.loop))
-    return _with_places(DraftStructure(draft, structure.names), lookup, context)
+        stored = structure.draft.with_func(name, stored_along(structure, name, lookup.loop))
+        structure = DraftStructure(stored, structure.names)
+    return _with_places(structure, lookup, context)
 
 
 def _picked(context: MoveContext) -> Lookup | None:

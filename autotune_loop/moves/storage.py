@@ -48,7 +48,7 @@ def reorder_storage(context: MoveContext) -> Draft | None:
         return context.draft.with_func(name, replace(func, storage=kept))
     loops = [loop.identifier for loop in context.structure.loops(Site(name, 0))]
     first = context.pick(loops[1:])
-    return None if first is None else context.draft.with_func(name, stored_along(func, loops, first))
+    return None if first is None else context.draft.with_func(name, stored_along(context.structure, name, first))
 
 
 def align_storage(context: MoveContext) -> Draft | None:

@@ -74,10 +74,8 @@ def breed(name: str, count: int, seed: int) -> list[tuple[Draft, Child]]:
 
 def order_of_calls(structure: DraftStructure, site: Site) -> list[str]:
     """The loops that a stage's splits and fusions leave of the pipeline's, in the order in which those are."""
-    draft = structure.draft.funcs[site.func]
-    of = draft.origin.of if isinstance(draft.origin, Wrapper | Clone) else site.func
-    order = [each.identifier for each in structure.names.loops(of, site.stage)]
-    for made in draft.stages[site.stage].transforms:
+    order = [each.identifier for each in structure.loops(site)]
+    for made in structure.draft.funcs[site.func].stages[site.stage].transforms:
         if isinstance(made, Split):
             place = order.index(made.old)
             order[place : place + 1] = [made.inner, made.outer]
