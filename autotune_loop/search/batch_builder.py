@@ -90,6 +90,8 @@ class BatchBuilder:
         self._failures = FailureLog(self.store.database, self.listen)
         self._builds = CodeBuilds(self.executor, self.store, self.context, self.deadline, self.listen, self.stop)
         self._pool_search = PoolSearch(self.executor, self.context, self._failures, self.listen, self.stop)
+        # Builds, by symbol, that a batch has begun and that ended too late for it.
+        self._under_way: dict[str, Future[BuiltObject | GeneratorFailure]] = {}
 
     def build(
         self,
@@ -292,18 +294,22 @@ class BatchBuilder:
         waiting: int,
         full: Future[SearchedSchedule | SearchFailure] | None,
     ) -> list[Built]:
-        """Build candidates until those that are enough are built; those that were not begun are the next batch's."""
+        """Build candidates, in order, until those that are enough are built; the others are the next batch's."""
         submitted: dict[str, Future[BuiltObject | GeneratorFailure]] = {}
 
         def submit(candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
-            submitted[candidate.symbol] = self._submit_build(candidate)
-            return submitted[candidate.symbol]
+            symbol = candidate.symbol
+            submitted[symbol] = self._under_way.pop(symbol, None) or self._submit_build(candidate)
+            return submitted[symbol]
 
         has_children = TechniqueName.EVOLUTION in self.proposals.techniques(work.task_index)
         shares = SHARES_BEFORE_CHILDREN if has_children else BUILD_SHARES
+        failed_before = work.failed
         built = self._builds.build_all(work, chosen, submit, waiting, full, shares)
-        begun = {symbol for symbol, future in submitted.items() if not future.cancelled()}
-        self.proposals.leave(work.task_index, [one for one in chosen if one.symbol not in begun])
+        others = chosen[len(built) + work.failed - failed_before :]
+        begun = {one.symbol: submitted[one.symbol] for one in others if one.symbol in submitted}
+        self._under_way |= {symbol: future for symbol, future in begun.items() if not future.cancelled()}
+        self.proposals.leave(work.task_index, others)
         return built
 
     def _submit_build(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:

@@ -146,7 +146,7 @@ class ScheduleProposals:
         self._without_search.add(task_index)
 
     def leave(self, task_index: int, candidates: Sequence[Candidate]) -> None:
-        """Leave candidates that were chosen, and whose builds were not begun, to the task's next batch."""
+        """Leave candidates that were chosen, and whose builds have not ended, to the task's next batch."""
         self._left.setdefault(task_index, []).extend(candidates)
 
     def take_left(self, task_index: int, count: int) -> list[Candidate]:
