@@ -13,7 +13,6 @@ from typing import Any
 from halide_autotune.autotune_loop.candidate import (
     Built,
     BuiltBatch,
-    BuiltObject,
     Candidate,
     Origin,
     SchedulePoint,
@@ -36,6 +35,7 @@ from halide_autotune.autotune_loop.search.code_builds import (
     CodeBuilds,
     timed,
 )
+from halide_autotune.autotune_loop.search.left_candidates import Build
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
 from halide_autotune.autotune_loop.search.plan import full_beam_point, greedy_point
 from halide_autotune.autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
@@ -90,8 +90,6 @@ class BatchBuilder:
         self._failures = FailureLog(self.store.database, self.listen)
         self._builds = CodeBuilds(self.executor, self.store, self.context, self.deadline, self.listen, self.stop)
         self._pool_search = PoolSearch(self.executor, self.context, self._failures, self.listen, self.stop)
-        # Builds, by symbol, that a batch has begun and that ended too late for it.
-        self._under_way: dict[str, Future[BuiltObject | GeneratorFailure]] = {}
 
     def build(
         self,
@@ -123,9 +121,10 @@ class BatchBuilder:
         used = self.store.start_batch(round_index, task_index, read_weights(weights_path), text)
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self.store.default_weights if round_index == 0 else used
-        most = self.proposals.batch_size(task_index, self._sampling.batch_size, is_first=round_index == 0)
+        left_s = None if round_index == 0 else self.deadline.left_s / waiting
+        most = self.proposals.batch_size(task_index, self._sampling.batch_size, left_s)
         count = max(LEAST, min(most, self.affordable())) - int(full_search)
-        left = self.proposals.take_left(task_index, count)
+        left = self.proposals.left.take(task_index, count)
         count -= len(left)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)
@@ -295,24 +294,21 @@ class BatchBuilder:
         full: Future[SearchedSchedule | SearchFailure] | None,
     ) -> list[Built]:
         """Build candidates, in order, until those that are enough are built; the others are the next batch's."""
-        submitted: dict[str, Future[BuiltObject | GeneratorFailure]] = {}
+        submitted: dict[str, Build] = {}
 
-        def submit(candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
-            symbol = candidate.symbol
-            submitted[symbol] = self._under_way.pop(symbol, None) or self._submit_build(candidate)
-            return submitted[symbol]
+        def submit(candidate: Candidate) -> Build:
+            build = self.proposals.left.take_build(candidate.symbol) or self._submit_build(candidate)
+            submitted[candidate.symbol] = build
+            return build
 
         has_children = TechniqueName.EVOLUTION in self.proposals.techniques(work.task_index)
         shares = SHARES_BEFORE_CHILDREN if has_children else BUILD_SHARES
         failed_before = work.failed
         built = self._builds.build_all(work, chosen, submit, waiting, full, shares)
-        others = chosen[len(built) + work.failed - failed_before :]
-        begun = {one.symbol: submitted[one.symbol] for one in others if one.symbol in submitted}
-        self._under_way |= {symbol: future for symbol, future in begun.items() if not future.cancelled()}
-        self.proposals.leave(work.task_index, others)
+        self.proposals.left.add(chosen[len(built) + work.failed - failed_before :], submitted)
         return built
 
-    def _submit_build(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+    def _submit_build(self, candidate: Candidate) -> Build:
         if isinstance(candidate.point, SchedulePoint):
             return self.proposals.submit(candidate)
         folder = self.store.objects / candidate.symbol

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.execute.executor import Executor
+from halide_autotune.autotune_loop.search.code_builds import SHARES_BEFORE_CHILDREN
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
 
@@ -35,9 +36,7 @@ class RunPace:
 
     def trial_s(self) -> float:
         """What building and timing a schedule takes of the run's time; a guess before the first."""
-        built_s = self._built_s()
-        built_each_s = statistics.median(built_s) if built_s else _USUAL_BUILD_S
-        return built_each_s / self.executor.build_slots + self.timing_s()
+        return self._build_s() + self.timing_s()
 
     def timing_s(self) -> float:
         """What timing a schedule takes of the run's time; a guess before the first."""
@@ -52,17 +51,30 @@ class RunPace:
             return max(_LEAST_FIRST_LIMIT_S, self.context.limits.search_s)
         return max(_LEAST_LIMIT_S, _PATIENCE * built_s[len(built_s) // 2])
 
-    def batch_size(self, most: int, *, is_first: bool) -> int:
-        """How many schedules a batch has: few enough that there is time for many generations, each after the other."""
+    def batch_size(self, most: int, left_s: float | None) -> int:
+        """How many schedules a batch has: few enough that there is time for many generations, each after the other.
+
+        Args:
+            left_s: the time left, of which building a batch may take a share; None for the first one.
+        """
         budget_s = self.context.limits.budget_s
         if budget_s is None or not (self._built_s() or self.store.database.timing_times_s()):
             return most
         affordable = budget_s / len(self.context.tasks) / self.trial_s()
         small, smallest, share = _SMALL_BATCH, _SMALLEST_BATCH, _LARGEST_SHARE
-        if is_first:
+        if left_s is None:
             small, smallest, share = _SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH, _LARGEST_FIRST_SHARE
         least = max(smallest, min(small, int(share * affordable)))
-        return min(most, max(least, int(affordable / _GENERATIONS)))
+        size = min(most, max(least, int(affordable / _GENERATIONS)))
+        if left_s is None:
+            return size
+        # Others would only be built for the next batch, and chosen by less than is known then.
+        return min(size, max(smallest, int(SHARES_BEFORE_CHILDREN[0] * left_s / self._build_s())))
+
+    def _build_s(self) -> float:
+        """What building a schedule takes of the run's time; a guess before the first."""
+        built_s = self._built_s()
+        return (statistics.median(built_s) if built_s else _USUAL_BUILD_S) / self.executor.build_slots
 
     def _built_s(self) -> list[float]:
         return [*self.store.database.build_times_s().values()]

@@ -31,6 +31,7 @@ from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.search.known.run_drafts import RunDrafts
 from halide_autotune.autotune_loop.search.known.siblings import Siblings
+from halide_autotune.autotune_loop.search.left_candidates import LeftCandidates
 from halide_autotune.autotune_loop.search.lowering import RunLowerings
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
@@ -103,6 +104,7 @@ class ScheduleProposals:
     Attributes:
         known: what earlier runs found for an argument set's pipeline, the most promising first.
         drafts: of the run's schedules.
+        left: what was chosen and is not built yet.
         prior: what the loop nests of other pipelines say.
         train: what trains networks that walk loops.
     """
@@ -128,7 +130,7 @@ class ScheduleProposals:
         self._faulty: set[str] = set()
         self._without_search: set[int] = set()
         self._known: dict[int, list[Draft]] = {}
-        self._left: dict[int, list[Candidate]] = {}
+        self.left = LeftCandidates()
 
     def techniques(self, task_index: int) -> tuple[str, ...]:
         """Those that are asked for and can be used for a task."""
@@ -145,16 +147,6 @@ class ScheduleProposals:
         """Propose no samples of Halide's own search for a task: none would succeed."""
         self._without_search.add(task_index)
 
-    def leave(self, task_index: int, candidates: Sequence[Candidate]) -> None:
-        """Leave candidates that were chosen, and whose builds have not ended, to the task's next batch."""
-        self._left.setdefault(task_index, []).extend(candidates)
-
-    def take_left(self, task_index: int, count: int) -> list[Candidate]:
-        """Up to `count` of them, the first ones first."""
-        left = self._left.get(task_index, [])
-        self._left[task_index] = left[count:]
-        return left[:count]
-
     def divide(self, work: BatchInProgress, tried: Sequence[TimedSchedule], count: int) -> dict[str, int]:
         """How many schedules of a batch each technique proposes."""
         techniques = self.techniques(work.task_index)
@@ -169,11 +161,11 @@ class ScheduleProposals:
         # The last one takes what the others have no schedules for.
         return {**dict.fromkeys(techniques, 0), TechniqueName.SAMPLING: sampled, second: count - sampled}
 
-    def batch_size(self, task_index: int, most: int, *, is_first: bool) -> int:
+    def batch_size(self, task_index: int, most: int, left_s: float | None) -> int:
         """How many schedules a batch has; see `RunPace.batch_size`. Without evolution there are no generations."""
         if TechniqueName.EVOLUTION not in self.techniques(task_index):
             return most
-        return self._pace.batch_size(most, is_first=is_first)
+        return self._pace.batch_size(most, left_s)
 
     def propose(
         self,

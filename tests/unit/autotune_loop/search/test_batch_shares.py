@@ -53,19 +53,28 @@ def test_batches_are_small_enough_for_many_generations_in_the_budget(
 ) -> None:
     """600 s for each task's 20 batches are 30 s each; nothing was built yet, so a build is taken for 1 s."""
     run = make(budget_s=1200.0)
-    assert run.proposals.batch_size(0, 32, is_first=True) == 32, "nothing is known"
+    assert run.proposals.batch_size(0, 32, None) == 32, "nothing is known"
     reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
     run.store.database.add_measurement(reference, "reference", reference_s)
-    assert run.proposals.batch_size(0, 32, is_first=False) == expected
-    assert run.proposals.batch_size(0, 32, is_first=True) == first
-    assert make().proposals.batch_size(0, 32, is_first=False) == 32, "without a budget there is time"
+    assert run.proposals.batch_size(0, 32, 1200.0) == expected
+    assert run.proposals.batch_size(0, 32, None) == first
+    assert make().proposals.batch_size(0, 32, 1200.0) == 32, "without a budget there is time"
+
+
+@pytest.mark.parametrize(("left_s", "expected"), [(300.0, 25), (100.0, 15), (50.0, 7), (5.0, 4)])
+def test_towards_the_end_a_batch_is_what_can_be_built(make: Make, left_s: float, expected: int) -> None:
+    """A build is taken for 1 s, and may take 15 % of the time left; fewer than four are no batch."""
+    run = make(budget_s=1200.0)
+    reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
+    run.store.database.add_measurement(reference, "reference", 0.2)
+    assert run.proposals.batch_size(0, 32, left_s) == expected
 
 
 def test_what_is_timed_at_once_counts_for_the_size_of_batches(make: Make) -> None:
     run = make(budget_s=1200.0, at_once=4)
     reference = Measurement("reference", "qemu", Clock.SIMULATED, (0.01,), "repetitions", False)
     run.store.database.add_measurement(reference, "reference", 16.0)
-    assert run.proposals.batch_size(0, 32, is_first=False) == 8, "as where one at a time takes 4 s"
+    assert run.proposals.batch_size(0, 32, 1200.0) == 8, "as where one at a time takes 4 s"
 
 
 def test_later_all_have_their_share(make: Make) -> None:

@@ -207,12 +207,13 @@ def test_what_is_not_built_when_a_few_are_enough_is_left_to_the_next_batch(
         monkeypatch.setattr(made, "_submit_build", submit)
         assert [one.candidate for one in made._build(BatchInProgress(0, 0), chosen, 1, None)] == chosen[:count]
         is_over.set()
-        left = made.proposals.take_left(0, 3)
+        left = made.proposals.left.take(0, 3)
         assert left == chosen[count : count + 3]
-        made.deadline = made._builds.deadline = Deadline.after(1000.0)
-        assert [one.candidate for one in made._build(BatchInProgress(1, 0), left, 1, None)] == left
-        assert made.proposals.take_left(0, 100) == chosen[count + 3 :]
-        assert made.proposals.take_left(0, 100) == []
+        # Each batch has a builder of its own.
+        later = replace(made, deadline=Deadline.after(1000.0))
+        assert [one.candidate for one in later._build(BatchInProgress(1, 0), left, 1, None)] == left
+        assert made.proposals.left.take(0, 100) == chosen[count + 3 :]
+        assert made.proposals.left.take(0, 100) == []
     assert ran == [one.symbol for one in chosen[: count + 3]], "each is built once"
 
 
@@ -265,7 +266,7 @@ def test_each_technique_knows_what_the_batch_has_and_the_last_one_fills_it(
     write_weights(random_weights(), weights)
     with builder(store, no_task) as (made, _):
         monkeypatch.setattr(made.proposals, "divide", lambda *given: {"sketches": 3, "annealing": 1, "evolution": 0})
-        monkeypatch.setattr(made.proposals, "batch_size", lambda *given, is_first: 5)
+        monkeypatch.setattr(made.proposals, "batch_size", lambda *given: 5)
         monkeypatch.setattr(made.proposals, "propose", propose)
         monkeypatch.setattr(made, "_build", lambda *given: [])
         made.build(0, 0, weights, lambda: None, full_search=False)
