@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 
 from halide_autotune.autotune_loop.draft.model import FuncDraft, LoopKind, StageDraft
+from halide_autotune.autotune_loop.draft.partitioning import whole_loops
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.draft.work import iterations, work_of
 from halide_autotune.autotune_loop.schedule.directives import Parallel, Split, StoreIn, Unroll, Vectorize
@@ -26,7 +27,7 @@ FEATURE_NAMES = (
     *(f"extent {place}" for place in range(_DIMENSIONS)),
     *("stage", *(kind.value for kind in LoopKind)),
     *(f"{what} of loop {place}" for place in range(_LOOPS) for what in ("extent", "kind", "dimension")),
-    *("storage directives", "memory is chosen", "other directives"),
+    *("storage directives", "memory is chosen", "other directives", "loops in one part"),
 )
 _OF_AS_IS = _FACTORS + 3
 # Of a Func that a schedule does not have, such as a wrapper.
@@ -49,6 +50,7 @@ def _features(structure: DraftStructure, name: str, work: float) -> tuple[float,
         found = [_WITH_LOOPS, *[0.0] * _OF_AS_IS, *_sizes(structure, name, work), *_loops(structure, name)]
         found += [len(func.storage), any(isinstance(each, StoreIn) for each in func.storage)]
         found += [sum(len(stage.also) for stage in func.stages) + len(func.cases)]
+        found += [sum(len(whole_loops(stage)) for stage in func.stages)]
     return (*map(float, found), *[0.0] * (len(FEATURE_NAMES) - len(found)))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from halide_autotune.autotune_loop.draft.cases import read_cases
 from halide_autotune.autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
 from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.partitioning import with_partitioning_read
 from halide_autotune.autotune_loop.schedule.check import make_identifier
 from halide_autotune.autotune_loop.schedule.directives import (
     AllowRaceConditions,
@@ -191,7 +192,8 @@ class _Drafter:
         for directive in directives:
             loops.apply(directive, self._halide_names)
         self._loops[place] = loops.by_name
-        return StageDraft(tuple(loops.transforms), tuple(loops.order), loops.kinds, tuple(loops.kept))
+        drafted = StageDraft(tuple(loops.transforms), tuple(loops.order), loops.kinds, tuple(loops.kept))
+        return with_partitioning_read(drafted)
 
     def _func(
         self, stages: Sequence[StageSchedule], drafted: tuple[StageDraft, ...], arguments: Mapping[str, str]

@@ -28,6 +28,14 @@ class LoopKind(Enum):
     UNROLLED = "unrolled"
 
 
+class Partitioning(Enum):
+    """Which loops of a stage Halide may compile in parts, with and without boundary conditions."""
+
+    AUTO = "auto"
+    INNER = "inner"
+    NONE = "none"
+
+
 # The loops of what a draft keeps as it is have names that end so.
 AS_IS = "_as_is"
 # What makes loops of others. Each loop has a name of its own: none is used again for what a split leaves.
@@ -53,12 +61,14 @@ class StageDraft:
         order: the loops that result, the innermost first.
         kinds: of those that are not serial.
         also: directives of other kinds, such as `Prefetch`.
+        partitioning: Halide may take all loops apart; the innermost one and those over the vectors' argument; none.
     """
 
     transforms: tuple[Transform, ...]
     order: tuple[str, ...]
     kinds: Mapping[str, LoopKind] = field(default_factory=dict)
     also: tuple[Directive, ...] = ()
+    partitioning: Partitioning = Partitioning.AUTO
 
     def kind(self, loop: str) -> LoopKind | None:
         """How a loop runs; None is serial."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Concatenate, ParamSpec, TypeVar
 
-from halide_autotune.autotune_loop.draft.kept import kept
 from halide_autotune.autotune_loop.draft.model import LoopKind
 from halide_autotune.autotune_loop.draft.reads import DraftReads
 from halide_autotune.autotune_loop.draft.reads import Site as Site
@@ -23,6 +24,26 @@ Extents = tuple[int, ...]
 # How far a step of each loop around moves what is needed, in steps of its own; loops of which none does are left out.
 Pace = frozenset[tuple[str, Fraction]]
 _STILL: Pace = frozenset()
+S = TypeVar("S")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kept(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Keep what a method gives for each argument in its object, which must not change.
+
+    Not `functools.cache`, which keeps the object, too, and wants to hash it.
+    """
+    name = f"{method.__qualname__}()"
+
+    @functools.wraps(method)
+    def once(self: S, /, *args: P.args, **no_keywords: P.kwargs) -> R:
+        known: dict[object, R] = vars(self).setdefault(name, {})
+        if args not in known:
+            known[args] = method(self, *args, **no_keywords)
+        return known[args]
+
+    return once
 
 
 @dataclass(frozen=True)

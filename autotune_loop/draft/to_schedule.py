@@ -8,12 +8,14 @@ from dataclasses import fields
 from halide_autotune.autotune_loop.draft.cases import parameters_of, stage_of
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind, StageDraft, made_by
 from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.partitioning import whole_loops
 from halide_autotune.autotune_loop.schedule.directives import (
     ComputeAt,
     ComputeWith,
     Directive,
     OfFunc,
     Parallel,
+    PartitionLoop,
     Reorder,
     RFactor,
     StoreAt,
@@ -32,7 +34,7 @@ from halide_autotune.autotune_loop.schedule.model import (
     Variable,
     Wrapper,
 )
-from halide_autotune.autotune_loop.schedule.values import OUTERMOST, LoopLevel, Source, Stage
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, LoopLevel, Partition, Source, Stage
 
 _MARKS: dict[LoopKind, type[Vectorize | Unroll | Parallel]] = {
     LoopKind.VECTORIZED: Vectorize,
@@ -131,6 +133,7 @@ def _of_stage(stage: StageDraft, *, is_update: bool) -> Iterator[Directive]:
         yield Unscheduled()
     last = [each for each in stage.also if isinstance(each, ComputeWith)]
     yield from (each for each in stage.also if not isinstance(each, ComputeWith))
+    yield from (PartitionLoop(loop, Partition.NEVER) for loop in whole_loops(stage))
     for loop in stage.order:
         if loop in stage.kinds:
             yield _MARKS[stage.kinds[loop]](loop)
