@@ -293,7 +293,7 @@ class BatchBuilder:
         waiting: int,
         full: Future[SearchedSchedule | SearchFailure] | None,
     ) -> list[Built]:
-        """Build candidates, in order, until those that are enough are built; the others are the next batch's."""
+        """Build candidates until those that are enough are built; the others are the next batch's."""
         submitted: dict[str, Build] = {}
 
         def submit(candidate: Candidate) -> Build:
@@ -303,9 +303,8 @@ class BatchBuilder:
 
         has_children = TechniqueName.EVOLUTION in self.proposals.techniques(work.task_index)
         shares = SHARES_BEFORE_CHILDREN if has_children else BUILD_SHARES
-        failed_before = work.failed
-        built = self._builds.build_all(work, chosen, submit, waiting, full, shares)
-        self.proposals.left.add(chosen[len(built) + work.failed - failed_before :], submitted)
+        built, left = self._builds.build_all(work, chosen, submit, waiting, full, shares)
+        self.proposals.left.add(left, submitted)
         return built
 
     def _submit_build(self, candidate: Candidate) -> Build:

@@ -17,7 +17,7 @@ from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
 from halide_autotune.autotune_loop.search.lost_objects import submit_again
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
-from halide_autotune.autotune_loop.search.waiting import result_unless
+from halide_autotune.autotune_loop.search.waiting import first_done
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.failure_log import FailureLog
 from halide_autotune.autotune_loop.store.run_store import RunStore
@@ -88,11 +88,18 @@ class CodeBuilds:
         waiting: int,
         first: Future[Any] | None = None,
         shares: tuple[float, float] = BUILD_SHARES,
-    ) -> list[Built]:
-        """Build candidates, in order, until those that are enough are built; see `fewest`."""
-        built: list[Built] = []
+    ) -> tuple[list[Built], list[Candidate]]:
+        """Build candidates until those that are enough are built; see `fewest`.
+
+        One that takes long does not hold up the others.
+
+        Returns:
+            what is built, and the candidates whose builds have not ended, both in the order of the candidates.
+        """
+        built: dict[str, Built] = {}
+        ended: set[str] = set()
         to_come = deque(chosen)
-        under_way: deque[tuple[Candidate, Future[BuiltObject | GeneratorFailure]]] = deque()
+        under_way: dict[Future[BuiltObject | GeneratorFailure], Candidate] = {}
         fewest = self.fewest(len(chosen), shares, waiting, first)
 
         def late() -> bool:
@@ -101,17 +108,20 @@ class CodeBuilds:
         while True:
             enough = self.stop.is_set() or late()
             while to_come and len(under_way) < 2 * self.executor.build_slots and not enough:
-                under_way.append((to_come[0], submit(to_come.popleft())))
-            result = result_unless(under_way[0][1], late) if under_way else None
-            if result is None:
-                for _, future in under_way:
+                candidate = to_come.popleft()
+                under_way[submit(candidate)] = candidate
+            done = first_done([*under_way], late)
+            if done is None:
+                for future in under_way:
                     future.cancel()
-                return built
-            candidate, _ = under_way.popleft()
+                left = [one for one in chosen if one.symbol not in ended]
+                return [built[one.symbol] for one in chosen if one.symbol in built], left
+            candidate, result = under_way.pop(done), done.result()
+            ended.add(candidate.symbol)
             if isinstance(result, GeneratorFailure):
                 self.failed(work, candidate, result)
             else:
-                built.append(self.store.keep_build(candidate, result))
+                built[candidate.symbol] = self.store.keep_build(candidate, result)
             self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))
 
     def link(self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None) -> Executable | None:
@@ -133,7 +143,7 @@ class CodeBuilds:
             there = [one for one in candidates if one.symbol in whole and paths[one.symbol].is_file()]
             built = [Built(one, KernelObject(one.symbol, paths[one.symbol])) for one in there]
             lost = [one for one in candidates if one not in there]
-            built += self.build_all(work, lost, self._submit_again, waiting=1)
+            built += self.build_all(work, lost, self._submit_again, waiting=1)[0]
         with timed(work, "link"):
             return self.batch_of(work, built, yardstick)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TypeVar
 
 R = TypeVar("R")
@@ -23,3 +23,17 @@ def result_unless(future: Future[R], is_given_up: Callable[[], bool]) -> R | Non
             return None
         wait([future], _POLL_S)
     return future.result()
+
+
+def first_done(futures: Sequence[Future[R]], is_given_up: Callable[[], bool]) -> Future[R] | None:
+    """Wait for any of several tasks, the first of which counts if more have ended; None once they are given up, or if
+    there is none.
+    """
+    while futures:
+        done = next((each for each in futures if each.done()), None)
+        if done is not None:
+            return done
+        if is_given_up():
+            return None
+        wait(futures, _POLL_S, FIRST_COMPLETED)
+    return None

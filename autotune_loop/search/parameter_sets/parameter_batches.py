@@ -81,7 +81,7 @@ class ParameterBatches:
             sets += propose_sets(space, tried, known, count, sampling, work.place)
             chosen = [] if self.stop.is_set() else [self._keep(work, place, one) for place, one in enumerate(sets)]
         with timed(work, "generate code"):
-            built = self._builds.build_all(work, chosen, self._submit, waiting)
+            built, _ = self._builds.build_all(work, chosen, self._submit, waiting)
         with timed(work, "link"):
             yardstick = yardstick_now()
             executable = self._builds.link(work, built, yardstick)

@@ -165,8 +165,36 @@ def test_builds_that_are_late_are_left_under_way(store: RunStore, now: FakeTime)
         store.database.add_candidate(one)
     work = BatchInProgress(0, 0)
     with builder(store, build) as (made, _):
-        assert made._builds.build_all(work, chosen, made._submit_build, 1, done()) == []
+        built, left = made._builds.build_all(work, chosen, made._submit_build, 1, done())
+    assert built == [] and left == chosen[work.failed :]
     assert work.failed < 6
+
+
+def test_a_build_that_takes_long_holds_up_no_other(store: RunStore, now: FakeTime) -> None:
+    """The second one's ends when all others have, in the other build slot."""
+    others = threading.Event()
+    ran: list[str] = []
+    chosen = [candidate(store.candidate_folder(0, 0, index), 0, index) for index in range(12)]
+
+    def build(task: Task[Any]) -> BuiltObject:
+        assert isinstance(task, BuildObject)
+        if task.symbol == chosen[1].symbol:
+            assert others.wait(60.0), "the others were held up"
+        ran.append(task.symbol)
+        if len(ran) == len(chosen) - 1:
+            others.set()
+        task.output_folder.mkdir(parents=True)
+        path = task.output_folder / "f.o"
+        path.write_bytes(b"code")
+        return BuiltObject(task.symbol, path, None, 1.0)
+
+    for one in chosen:
+        store.database.add_candidate(one)
+    with builder(store, build) as (made, _):
+        cast(ScriptedExecutor, made.executor).build_slots = 2
+        built, left = made._builds.build_all(BatchInProgress(0, 0), chosen, made._submit_build, 1)
+    assert ran[-1] == chosen[1].symbol
+    assert [one.candidate for one in built] == chosen and left == []
 
 
 @pytest.mark.parametrize(("technique", "count"), [("sampling", 5), ("evolution", 4)])

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from halide_autotune.autotune_loop.search.waiting import result_unless
+from halide_autotune.autotune_loop.search.waiting import first_done, result_unless
 
 
 def test_a_result_that_is_there_counts_even_if_it_is_late() -> None:
@@ -35,3 +35,22 @@ def test_what_it_raises_is_raised() -> None:
     future.set_exception(TimeoutError("its own"))
     with pytest.raises(TimeoutError, match="its own"):
         result_unless(future, lambda: False)
+
+
+def test_the_first_of_several_that_have_ended_counts() -> None:
+    one, two, three = (Future[int]() for _ in range(3))
+    two.set_result(2)
+    three.set_result(3)
+    assert first_done([one, two, three], lambda: True) is two
+    assert first_done([one], lambda: True) is None and not one.cancelled()
+    assert first_done([], lambda: False) is None
+
+
+def test_any_of_several_is_waited_for() -> None:
+    one, two = Future[int](), Future[int]()
+
+    def look() -> bool:
+        two.set_result(2)
+        return False
+
+    assert first_done([one, two], look) is two
