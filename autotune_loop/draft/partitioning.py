@@ -15,7 +15,7 @@ from halide_autotune.autotune_loop.draft.work import work_of
 from halide_autotune.autotune_loop.schedule.directives import PartitionLoop
 from halide_autotune.autotune_loop.schedule.values import Partition
 
-# What does less of all operations has no need of any parts.
+# A definition that does less of all operations, with what is computed in its loops, has no need of any parts.
 _SMALL_SHARE = 0.001
 
 
@@ -53,15 +53,21 @@ def with_partitioning_read(stage: StageDraft) -> StageDraft:
 def in_few_parts(structure: DraftStructure) -> Draft:
     """The draft in which no loop is taken apart that need not be, by what it cost in trials on Halide's apps.
 
-    Updates, and what these are computed in, are left to Halide: their own loops are often short.
+    Updates that do much, and what these are computed in, are left to Halide: their own loops are often short.
     """
     draft, work = structure.draft, work_of(structure)
-    updated = [name for name, func in draft.funcs.items() if len(func.stages) > 1 and not structure.is_inlined(name)]
-    around = {level.func for name in updated for level in structure.outside(name)}
+    within = dict(work)
+    around_updates: set[str] = set()
     for name, operations in work.items():
-        if name not in around:
-            is_small = operations < _SMALL_SHARE * sum(work.values())
-            func = draft.funcs[name]
-            stage = with_partitioning(func.stages[0], Partitioning.NONE if is_small else Partitioning.INNER)
-            draft = draft.with_func(name, func.with_stage(0, stage))
+        hosts = {level.func for level in structure.outside(name) if level.func in work}
+        for host in hosts:
+            within[host] += operations
+        around_updates |= hosts if len(draft.funcs[name].stages) > 1 else set()
+    for name in work:
+        func = draft.funcs[name]
+        if within[name] < _SMALL_SHARE * len(func.stages) * sum(work.values()):
+            stages = tuple(with_partitioning(stage, Partitioning.NONE) for stage in func.stages)
+            draft = draft.with_func(name, replace(func, stages=stages))
+        elif name not in around_updates:
+            draft = draft.with_func(name, func.with_stage(0, with_partitioning(func.stages[0], Partitioning.INNER)))
     return draft

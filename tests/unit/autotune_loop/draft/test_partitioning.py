@@ -139,6 +139,27 @@ def test_updates_and_what_they_are_computed_in_are_left_to_halide() -> None:
     assert partitioned(few(names, plain_draft(names, sum=row)))["output"] == (auto,)
 
 
+def test_many_small_updates_have_no_parts_either() -> None:
+    update = stage(loops=(loop("x", 8), loop("y", 8)))
+    large = func("output", (1024, 1024), read("solved", (None, 1), (None, 1)))
+    names = pipeline(func("solved", (8, 8), updates=(update,) * 40), large)
+    assert {*partitioned(few(names, plain_draft(names)))["solved"]} == {Partitioning.NONE}
+
+
+def test_what_is_computed_in_its_loops_counts_as_a_funcs_work() -> None:
+    large = replace(
+        func("large", (1024, 1024)), stages=(stage(loops=(loop("x", 1024), loop("y", 1024)), operations=90),)
+    )
+    names = pipeline(
+        large,
+        func("few", (1, 1024), read("large", (None, 1024), ("y", 1))),
+        func("output", (16, 16), read("few", (None, 1), (None, 1024))),
+    )
+    assert partitioned(few(names, plain_draft(names)))["few"] == (Partitioning.NONE,)
+    row = LoopLevel("few", names.loops("few", 0)[1].identifier)
+    assert partitioned(few(names, plain_draft(names, large=row)))["few"] == (Partitioning.INNER,)
+
+
 @pytest.mark.parametrize("name", ["camera_pipeline", "bilateral_grid", "convolution_layer", "scan"])
 def test_schedules_with_and_without_parts_come_back(name: str) -> None:
     names = recorded(name)
