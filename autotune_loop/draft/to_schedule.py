@@ -129,11 +129,12 @@ def _of_stage(stage: StageDraft, *, is_update: bool) -> Iterator[Directive]:
     yield from stage.transforms
     if len(stage.order) > 1:
         yield Reorder(stage.order)
-    elif is_update and not (stage.transforms or stage.kinds or stage.also):
+    never = [PartitionLoop(loop, Partition.NEVER) for loop in whole_loops(stage)]
+    if is_update and len(stage.order) <= 1 and not (stage.transforms or stage.kinds or stage.also or never):
         yield Unscheduled()
     last = [each for each in stage.also if isinstance(each, ComputeWith)]
     yield from (each for each in stage.also if not isinstance(each, ComputeWith))
-    yield from (PartitionLoop(loop, Partition.NEVER) for loop in whole_loops(stage))
+    yield from never
     for loop in stage.order:
         if loop in stage.kinds:
             yield _MARKS[stage.kinds[loop]](loop)

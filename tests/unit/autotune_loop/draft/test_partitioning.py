@@ -21,6 +21,7 @@ from halide_autotune.autotune_loop.draft.repair import repair
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.check import check_schedule
 from halide_autotune.autotune_loop.schedule.directives import Atomic, PartitionLoop
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
@@ -142,8 +143,11 @@ def test_updates_and_what_they_are_computed_in_are_left_to_halide() -> None:
 def test_many_small_updates_have_no_parts_either() -> None:
     update = stage(loops=(loop("x", 8), loop("y", 8)))
     large = func("output", (1024, 1024), read("solved", (None, 1), (None, 1)))
-    names = pipeline(func("solved", (8, 8), updates=(update,) * 40), large)
-    assert {*partitioned(few(names, plain_draft(names)))["solved"]} == {Partitioning.NONE}
+    one_loop = stage(loops=(loop("x", 8),))
+    names = pipeline(func("solved", (8, 8), updates=(one_loop, *(update,) * 40)), large)
+    draft = few(names, plain_draft(names))
+    assert {*partitioned(draft)["solved"]} == {Partitioning.NONE}
+    check_schedule(schedule_of(draft, names, "f"))
 
 
 def test_what_is_computed_in_its_loops_counts_as_a_funcs_work() -> None:
