@@ -33,7 +33,9 @@ def whole_loops(stage: StageDraft) -> tuple[str, ...]:
 
 
 def with_partitioning(stage: StageDraft, partitioning: Partitioning) -> StageDraft:
-    """The stage with that, or the first that forbids the same loops."""
+    """The stage with that, or the first that forbids the same loops; directives for single loops give way to it."""
+    if partitioning is not Partitioning.AUTO:
+        stage = replace(stage, also=tuple(each for each in stage.also if not isinstance(each, PartitionLoop)))
     wanted = {*whole_loops(replace(stage, partitioning=partitioning))}
     every = (replace(stage, partitioning=each) for each in Partitioning)
     return next(each for each in every if {*whole_loops(each)} == wanted)
@@ -56,7 +58,7 @@ def in_few_parts(structure: DraftStructure) -> Draft:
     Updates that do much, and what these are computed in, are left to Halide: their own loops are often short.
     """
     draft, work = structure.draft, work_of(structure)
-    within = dict(work)
+    within, least = dict(work), _SMALL_SHARE * sum(work.values())
     around_updates: set[str] = set()
     for name, operations in work.items():
         hosts = {level.func for level in structure.outside(name) if level.func in work}
@@ -65,7 +67,7 @@ def in_few_parts(structure: DraftStructure) -> Draft:
         around_updates |= hosts if len(draft.funcs[name].stages) > 1 else set()
     for name in work:
         func = draft.funcs[name]
-        if within[name] < _SMALL_SHARE * len(func.stages) * sum(work.values()):
+        if within[name] < least * len(func.stages):
             stages = tuple(with_partitioning(stage, Partitioning.NONE) for stage in func.stages)
             draft = draft.with_func(name, replace(func, stages=stages))
         elif name not in around_updates:

@@ -94,6 +94,14 @@ def test_what_is_none_stays_as_it_is(said: tuple[PartitionLoop, ...]) -> None:
     assert with_partitioning_read(other) == other
 
 
+def test_single_directives_give_way() -> None:
+    said = replace(TILED, also=(Atomic(), PartitionLoop("y", Partition.ALWAYS)))
+    assert with_partitioning(said, Partitioning.AUTO) == said
+    assert with_partitioning(said, Partitioning.INNER) == replace(
+        TILED, also=(Atomic(),), partitioning=Partitioning.INNER
+    )
+
+
 def few(names: PipelineNames, draft: Draft) -> Draft:
     return in_few_parts(DraftStructure(draft, names))
 
