@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from halide_autotune.autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
 from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.draft.partitioning import with_partitioning
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeWith, Prefetch, Split
 from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
@@ -198,7 +197,7 @@ def _stage(structure: DraftStructure, site: Site, stage: StageDraft, taken: Sequ
         # Once is enough: parents may both have had it.
         atomic = [each for each in also if isinstance(each, Atomic)][:1]
         also = (*(each for each in also if not isinstance(each, Atomic)), *atomic)
-    return with_partitioning(replace(stage, kinds=kinds, also=also), stage.partitioning)
+    return replace(stage, kinds=kinds, also=also)
 
 
 def _may_be_fetched(draft: Draft, stage: StageDraft, directive: Prefetch) -> bool:
