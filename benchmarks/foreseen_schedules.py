@@ -139,7 +139,7 @@ def _foreseen(predicted: Array, times_ms: Array) -> Foreseen:
 def known_schedules(folder: Path, bench: Bench) -> list[Known]:
     """What a run has timed of its first pipeline, and both models can read."""
     tasks = read_recorded_run(folder).record.spec.tasks
-    names, header = _names(tasks[0], bench), f"{sample_file_name(tasks)}.schedule.h"
+    names, header = pipeline_names(tasks[0], bench), f"{sample_file_name(tasks)}.schedule.h"
     recorded = recorded_nests(folder, bench)
     known = []
     for measured, lowered in zip(recorded[0].samples, recorded[0].lowered, strict=True):
@@ -149,7 +149,8 @@ def known_schedules(folder: Path, bench: Bench) -> list[Known]:
     return known
 
 
-def _names(task: TuningTask, bench: Bench) -> PipelineNames:
+def pipeline_names(task: TuningTask, bench: Bench) -> PipelineNames:
+    """The names of a recorded pipeline, described anew."""
     with opened_task(task, bench.profile.halide_target, bench.lowering_tools) as (inspected, preparation):
         shape = describe_pipeline(inspected, preparation, bench.compiler)
     if isinstance(shape, GeneratorFailure):

@@ -23,22 +23,23 @@ from itertools import islice
 from pathlib import Path
 
 import sdk
+from benchmarks.foreseen_schedules import pipeline_names
 from benchmarks.lowering_time import compiled_s
 from benchmarks.simulated_clock_ranking import Bench, open_bench
 from halide_autotune.autotune_loop.draft.model import Draft, Partitioning
-from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.partitioning import with_partitioning
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.schedule.as_json import print_json
+from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.sketches.sketches import sketches
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.autotune_loop.training.lowered_samples import opened_task
-from halide_autotune.targets.generator.run import GeneratorFailure
-from halide_autotune.targets.pipeline.shape import describe_pipeline
 
 _AS_FAST = 0.97
+# A sketch as it is, and with all parts.
+Pair = tuple[Schedule, Schedule]
 
 
 def main() -> int:
@@ -53,28 +54,21 @@ def main() -> int:
     for folder in arguments.runs:
         record = read_recorded_run(folder).record
         task = record.spec.tasks[0]
-        made = _both_kinds(task, record.spec.parallelism, arguments.sketches, bench)
-        speeds = _speeds(task, [drafts for _, drafts, _ in made], made[0][2], arguments.turns)
-        for (name, drafts, names), speed in zip(made, speeds, strict=True):
-            few_s, all_s = _compiled_s(task, drafts, names, bench)
+        names = pipeline_names(task, bench)
+        made = [*islice(sketches(names, record.spec.parallelism), arguments.sketches)]
+        pairs = [
+            (schedule_of(one.draft, names, "kernel"), schedule_of(_in_all_parts(one.draft), names, "kernel"))
+            for one in made
+        ]
+        speeds, compiled = _speeds(task, pairs, arguments.turns), _compiled_s(task, pairs, bench)
+        for one, (few_s, all_s), speed in zip(made, compiled, speeds, strict=True):
             shares.append(few_s / all_s)
             gains.append(speed)
-            print(f"{folder.name}, {name} | {few_s:.2f} | {all_s:.2f} | {few_s / all_s:.2f} | {speed:.2f}", flush=True)
+            row = f"{folder.name}, {one.name} | {few_s:.2f} | {all_s:.2f} | {few_s / all_s:.2f} | {speed:.2f}"
+            print(row, flush=True)
     share, gain = statistics.geometric_mean(shares), statistics.geometric_mean(gains)
     print(f"geometric mean | | | {share:.2f} | {gain:.2f}")
     return 0 if share < 1 and gain >= _AS_FAST else 1
-
-
-def _both_kinds(
-    task: TuningTask, cores: int, count: int, bench: Bench
-) -> list[tuple[str, tuple[Draft, Draft], PipelineNames]]:
-    """The first sketches by name, each as it is and with all parts, and the pipeline's names."""
-    with opened_task(task, bench.profile.halide_target, bench.lowering_tools) as (inspected, preparation):
-        shape = describe_pipeline(inspected, preparation, bench.compiler)
-    if isinstance(shape, GeneratorFailure):
-        raise SystemExit(shape.message)
-    names = PipelineNames(shape)
-    return [(one.name, (one.draft, _in_all_parts(one.draft)), names) for one in islice(sketches(names, cores), count)]
 
 
 def _in_all_parts(draft: Draft) -> Draft:
@@ -84,22 +78,23 @@ def _in_all_parts(draft: Draft) -> Draft:
     return draft
 
 
-def _compiled_s(
-    task: TuningTask, drafts: tuple[Draft, Draft], names: PipelineNames, bench: Bench
-) -> tuple[float, float]:
+def _compiled_s(task: TuningTask, pairs: Sequence[Pair], bench: Bench) -> list[tuple[float, float]]:
+    """Seconds that both of each pair take."""
     with opened_task(task, bench.profile.halide_target, bench.lowering_tools) as (inspected, preparation):
-        texts = [print_json(schedule_of(draft, names, "kernel")) for draft in drafts]
-        few_s, all_s = (compiled_s(text, inspected, preparation, bench) for text in texts)
-    return few_s or math.nan, all_s or math.nan
+
+        def seconds(schedule: Schedule) -> float:
+            return compiled_s(print_json(schedule), inspected, preparation, bench) or math.nan
+
+        return [(seconds(few), seconds(whole)) for few, whole in pairs]
 
 
-def _speeds(task: TuningTask, pairs: Sequence[tuple[Draft, Draft]], names: PipelineNames, turns: int) -> list[float]:
+def _speeds(task: TuningTask, pairs: Sequence[Pair], turns: int) -> list[float]:
     """The time with all parts over the sketch's, for each."""
     with tempfile.TemporaryDirectory(prefix="sdk-parts-") as folder:
         headers = []
-        for place, draft in enumerate(draft for pair in pairs for draft in pair):
+        for place, schedule in enumerate(schedule for pair in pairs for schedule in pair):
             headers.append(Path(folder) / f"{place}.schedule.h")
-            headers[-1].write_text(print_header(schedule_of(draft, names, "kernel"), "kernel"))
+            headers[-1].write_text(print_header(schedule, "kernel"))
         parameters = tuple(f"{key}={value}" for key, value in task.parameters.items())
         generator = sdk.GeneratorSpec(f"{task.reference.file}:{task.generator_name}", parameters)
         timed = sdk.bench(generator, list(map(str, headers)), target="x86-64", device="local", turns=turns)

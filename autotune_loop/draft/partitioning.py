@@ -64,7 +64,8 @@ def in_few_parts(structure: DraftStructure) -> Draft:
         hosts = {level.func for level in structure.outside(name) if level.func in work}
         for host in hosts:
             within[host] += operations
-        around_updates |= hosts if len(draft.funcs[name].stages) > 1 else set()
+        if len(draft.funcs[name].stages) > 1:
+            around_updates |= hosts
     for name in work:
         func = draft.funcs[name]
         if within[name] < least * len(func.stages):

@@ -32,10 +32,10 @@ from halide_autotune.autotune_loop.search.code_builds import (
     BUILD_SHARES,
     LEAST,
     SHARES_BEFORE_CHILDREN,
+    Build,
     CodeBuilds,
     timed,
 )
-from halide_autotune.autotune_loop.search.left_candidates import Build
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
 from halide_autotune.autotune_loop.search.plan import full_beam_point, greedy_point
 from halide_autotune.autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch

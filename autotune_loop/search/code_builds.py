@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from halide_autotune.autotune_loop.candidate import Built, BuiltBatch, BuiltObject, Candidate, Yardstick, kernel_symbol
 from halide_autotune.autotune_loop.deadline import Deadline
@@ -25,6 +25,7 @@ from halide_autotune.targets.build.executable import Executable, KernelObject
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.process.stop_signal import StopSignal
 
+Build: TypeAlias = "Future[BuiltObject | GeneratorFailure]"
 # Shares of the time left after which building needs only a few candidates, and after which it needs only one.
 BUILD_SHARES = (0.4, 0.7)
 # The same where generations follow: what takes long to compile is to have children, too.
@@ -84,7 +85,7 @@ class CodeBuilds:
         self,
         work: BatchInProgress,
         chosen: Sequence[Candidate],
-        submit: Callable[[Candidate], Future[BuiltObject | GeneratorFailure]],
+        submit: Callable[[Candidate], Build],
         waiting: int,
         first: Future[Any] | None = None,
         shares: tuple[float, float] = BUILD_SHARES,
@@ -99,7 +100,7 @@ class CodeBuilds:
         built: dict[str, Built] = {}
         ended: set[str] = set()
         to_come = deque(chosen)
-        under_way: dict[Future[BuiltObject | GeneratorFailure], Candidate] = {}
+        under_way: dict[Build, Candidate] = {}
         fewest = self.fewest(len(chosen), shares, waiting, first)
 
         def late() -> bool:
@@ -147,7 +148,7 @@ class CodeBuilds:
         with timed(work, "link"):
             return self.batch_of(work, built, yardstick)
 
-    def _submit_again(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+    def _submit_again(self, candidate: Candidate) -> Build:
         return submit_again(self.executor, self.store, candidate, self.context.limits.search_s)
 
     def batch_of(self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None) -> BuiltBatch:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
-from halide_autotune.autotune_loop.candidate import BuiltObject, Candidate
-from halide_autotune.targets.generator.run import GeneratorFailure
-
-Build: TypeAlias = "Future[BuiltObject | GeneratorFailure]"
+from halide_autotune.autotune_loop.candidate import Candidate
+from halide_autotune.autotune_loop.search.code_builds import Build
 
 
 @dataclass

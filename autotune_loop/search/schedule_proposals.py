@@ -6,12 +6,10 @@ import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import InitVar, dataclass
 
 from halide_autotune.autotune_loop.candidate import (
     ORIGINS,
-    BuiltObject,
     Candidate,
     Origin,
     SchedulePoint,
@@ -29,6 +27,7 @@ from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.search.code_builds import Build
 from halide_autotune.autotune_loop.search.known.run_drafts import RunDrafts
 from halide_autotune.autotune_loop.search.known.siblings import Siblings
 from halide_autotune.autotune_loop.search.left_candidates import LeftCandidates
@@ -48,7 +47,6 @@ from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.extension_point import told
-from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.schedule.header import read_schedule
 
@@ -246,7 +244,7 @@ class ScheduleProposals:
         proposal = Proposal(draft, moves=(_WITHOUT_VECTORS,))
         return [self._keep(work, TechniqueName.SAMPLING, proposal, sha256, place, searched.duration_s)]
 
-    def submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+    def submit(self, candidate: Candidate) -> Build:
         """Start to build a candidate that was proposed."""
         folder, text = self.store.objects / candidate.symbol, self.schedule_json(candidate.sample)
         limit_s, describes = self._pace.limit_s(), self.wants_nest(candidate.task_index, candidate.sample)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 from halide_autotune.autotune_loop.candidate import (
     Built,
     BuiltBatch,
-    BuiltObject,
     Candidate,
     Origin,
     ParameterPoint,
@@ -20,7 +18,7 @@ from halide_autotune.autotune_loop.events import Listener
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.own_schedule import BuildOwn
 from halide_autotune.autotune_loop.parameters.space import ParameterSpace, set_sha256
-from halide_autotune.autotune_loop.search.code_builds import LEAST, CodeBuilds, timed
+from halide_autotune.autotune_loop.search.code_builds import LEAST, Build, CodeBuilds, timed
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
 from halide_autotune.autotune_loop.search.parameter_sets.parameter_technique import ProposedSet, TriedSet, propose_sets
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
@@ -132,7 +130,7 @@ class ParameterBatches:
         self.store.database.add_candidate(candidate)
         return candidate
 
-    def _submit(self, candidate: Candidate) -> Future[BuiltObject | GeneratorFailure]:
+    def _submit(self, candidate: Candidate) -> Build:
         folder = self.store.objects / candidate.symbol
         return self.executor.submit(BuildOwn(folder, candidate.task_index, candidate.symbol, candidate.parameters))
 
