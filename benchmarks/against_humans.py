@@ -1,13 +1,14 @@
 """How close tuned schedules come to those that people wrote, as in Halide's apps: any generators with schedules.
 
     python -m benchmarks.against_humans FOLDER/apps/harris/harris_generator.cpp:harris ... --budget 10m --seeds 3 \
-        --runs "all=" "before=--technique sampling" "from own=+own"
+        --runs "all=" "sampling=--technique sampling" "from own=+own" "earlier=+sdk=/earlier/.venv/bin/sdk"
 
-Each generator is tuned from scratch, its own schedule unseen (or started from it, with `+own` among a run's options),
-once for each seed and each kind of run, all with one budget. Then the winners, the generator's own schedule and those
-of Adams2019 and Mullapudi2016 are timed in turns. Printed for each generator: the own schedule's time over the
-winner's, the median of the seeds (1 is as fast as the person's), with the range over the seeds, and schedules timed a
-minute; at the end the geometric mean of each column. The sources are yours to give.
+Each generator is tuned from scratch, its own schedule unseen (or started from it, with `+own` among a run's options; or
+by another version of the SDK, with `+sdk=FILE`, which is given only what every version takes), once for each seed and
+each kind of run, all with one budget. Then the winners, the generator's own schedule and those of Adams2019 and
+Mullapudi2016 are timed in turns. Printed for each generator: the own schedule's time over the winner's, the median of
+the seeds (1 is as fast as the person's), with the range over the seeds, and schedules timed a minute; at the end the
+geometric mean of each column. The sources are yours to give.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 _OWN, _SCRATCH = "+own", "--ignore-own-schedule"
+_OTHER_SDK = "+sdk="
+_THIS_SDK = (sys.executable, "-m", "halide_autotune.sdk.main")
 _PEERS = ("adams2019", "mullapudi2016")
 
 
@@ -113,7 +116,7 @@ def tuned_row(
             row.winners.append(_tune(shared, kind, options, budget, seed, folder / f"{kind}-{seed}".replace(" ", "-")))
     headers = [winner.header for winner in row.winners if winner.header]
     choices = [word for schedule in ("own", *headers, *_PEERS) for word in ("--schedule", schedule)]
-    told = _json(["bench", *shared, *choices, "--turns", str(turns)])
+    told = _json(_THIS_SDK, ["bench", *shared, *choices, "--turns", str(turns)])
     times_ms = {each["schedule"]: each["median_ms"] for each in told or [] if each["failure"] is None}
     row.own_ms = times_ms.get("own", math.nan)
     for winner in row.winners:
@@ -126,23 +129,20 @@ def tuned_row(
 
 
 def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str, seed: int, folder: Path) -> Winner:
-    start = [] if _OWN in options else [_SCRATCH]
-    more = [option for option in options if option != _OWN]
-    run = ["--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet", "--device-patience", "1s"]
-    told = _json(["autotune", "--no-history", *shared, *start, *more, *run]) or {}
+    others = [option.removeprefix(_OTHER_SDK) for option in options if option.startswith(_OTHER_SDK)]
+    start = [] if _OWN in options or others else [_SCRATCH]
+    own_options = [] if others else ["--no-history", "--device-patience", "1s"]
+    more = [option for option in options if not option.startswith((_OWN, _OTHER_SDK))]
+    run = ["--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet"]
+    told = _json(others or _THIS_SDK, ["autotune", *shared, *start, *own_options, *more, *run]) or {}
     (tuned,) = told.get("tuned") or [{}]
     timed, duration_s = told.get("samples_timed", 0), told.get("duration_s") or math.nan
     return Winner(kind, seed, tuned.get("header") or "", timed, timed / duration_s * 60)
 
 
-def _json(arguments: Sequence[str]) -> Any:
+def _json(sdk: Sequence[str], arguments: Sequence[str]) -> Any:
     """What a command of the SDK prints; None if it failed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "halide_autotune.sdk.main", *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run([*sdk, *arguments, "--json"], capture_output=True, text=True, check=False)
     try:
         return json.loads(done.stdout)
     except ValueError:
