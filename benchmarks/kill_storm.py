@@ -17,13 +17,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
 import sdk
-from benchmarks.killed_tuner import Event, Tuner, account_of, heed_interrupts, left_behind
+from benchmarks.killed_tuner import Account, Event, Tuner, account_of, heed_interrupts, left_behind
 from halide_autotune.sdk.settings import Settings, read_settings
 
 GENERATOR = Path("examples/separable_filter.py").absolute()
@@ -77,13 +77,33 @@ class Killer:
         self._tuner.interrupt()
 
 
-def kill_storm(
+@dataclass(frozen=True)
+class KilledRun:
+    """What came of a run that was killed and gone on with.
+
+    Attributes:
+        asked: of the tuner, but for the number of rounds.
+        result: the last event of the last start, which ended by itself with this exit code.
+        left: what was left behind.
+    """
+
+    asked: tuple[str, ...]
+    environment: Mapping[str, str]
+    kills: int
+    rounds: int
+    code: int
+    result: Event
+    account: Account
+    left: list[str]
+
+
+def killed_run(
     folder: Path, kills: int, chance: random.Random, settings: Settings, limit_s: float = math.inf
-) -> dict[str, object]:
-    """Tune through so many kills, then undisturbed, and compare."""
+) -> KilledRun:
+    """Tune through so many kills, and one more round to the end."""
     parameters = [word for parameter in PARAMETERS for word in ("-p", parameter)]
     environment = {**settings.environment, "SDK_CACHE_DIR": str(settings.cache_folder)}
-    asked = [str(GENERATOR), *parameters, *ASKED, *PATIENCE]
+    asked = (str(GENERATOR), *parameters, *ASKED, *PATIENCE)
     tuner = Tuner(folder / "killed", [*asked, "-n", "10000"], environment)
     enough = threading.Event()
     killer = Killer(tuner, kills, chance, enough, limit_s)
@@ -95,21 +115,28 @@ def kill_storm(
     rounds = tuner.next_round() + 1
     code, result = tuner.run(lambda event: None, ["-n", str(rounds)])
     account = account_of(tuner.run_folder, result)
-    left = left_behind(tuner.folder)
-    peaceful = Tuner(folder / "undisturbed", [*asked, "-n", str(rounds)], environment)
+    return KilledRun(asked, environment, killer.kills, rounds, code, result, account, left_behind(tuner.folder))
+
+
+def kill_storm(
+    folder: Path, kills: int, chance: random.Random, settings: Settings, limit_s: float = math.inf
+) -> dict[str, object]:
+    """Tune through so many kills, then undisturbed, and compare."""
+    killed = killed_run(folder, kills, chance, settings, limit_s)
+    peaceful = Tuner(folder / "undisturbed", [*killed.asked, "-n", str(killed.rounds)], killed.environment)
     peaceful_code, undisturbed = peaceful.run(lambda event: None)
-    ratio, interval = compared(result, undisturbed, settings)
+    ratio, interval = compared(killed.result, undisturbed, settings)
     return {
-        "kills": killer.kills,
-        "rounds": rounds,
-        "account": asdict(account),
-        "left behind": left,
+        "kills": killed.kills,
+        "rounds": killed.rounds,
+        "account": asdict(killed.account),
+        "left behind": killed.left,
         "winner's time over the undisturbed winner's": round(ratio, 3),
         "over the turns": [round(bound, 3) for bound in interval],
-        "passed": code == peaceful_code == 0
-        and account.is_whole
-        and not left
-        and killer.kills >= kills
+        "passed": killed.code == peaceful_code == 0
+        and killed.account.is_whole
+        and not killed.left
+        and killed.kills >= kills
         and (ratio <= _SLACK or interval[0] <= 1.0),
     }
 

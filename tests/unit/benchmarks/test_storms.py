@@ -67,10 +67,9 @@ def test_a_short_storm_loses_nothing(tmp_path: Path, settings: Settings, monkeyp
 @pytest.mark.timeout(1200)
 def test_a_few_kills_lose_nothing(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     lessen(monkeypatch, kill_storm, "4")
-    figures = kill_storm.kill_storm(tmp_path, 3, random.Random(2), settings)
-    assert figures["kills"] == 3
-    assert account(figures).is_whole, figures
-    assert figures["left behind"] == []
+    killed = kill_storm.killed_run(tmp_path, 3, random.Random(2), settings)
+    assert (killed.kills, killed.left) == (3, [])
+    assert killed.account.is_whole, killed
 
 
 def test_what_is_lost_or_doubled_does_not_add_up(tmp_path: Path) -> None:
