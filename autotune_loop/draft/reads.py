@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -99,6 +99,12 @@ class DraftReads:
         for name in self.draft.funcs:
             through(name)
         return found
+
+    def with_neighbours(self, names: Collection[str]) -> frozenset[str]:
+        """Funcs, what they compute with and what computes with them, through whatever is inlined between."""
+        users = {site.func for name in names for site in self.users.get(name, ())}
+        used = {name for name, sites in self.users.items() if any(site.func in names for site in sites)}
+        return frozenset({*names, *users, *used})
 
     def depends(self, name: str, on: str) -> bool:
         """Whether a Func needs another one, directly or through others."""

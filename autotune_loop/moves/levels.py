@@ -69,7 +69,8 @@ def stop_inlining(context: MoveContext) -> Draft | None:
     names = [
         name
         for name in context.draft.funcs
-        if context.structure.is_inlined(name)
+        if context.may_change(name)
+        and context.structure.is_inlined(name)
         and context.structure.shape(name) is not None
         and context.structure.users.get(name)
     ]

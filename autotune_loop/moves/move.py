@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
@@ -21,23 +21,30 @@ class MoveContext:
         structure: of the draft that is changed.
         source: of all chance.
         busy: how much of the pipeline's work each Func does, in all 1: moves prefer Funcs with much.
+        region: the Funcs that may be changed; all if it is None.
     """
 
     structure: DraftStructure
     source: Random
     busy: Mapping[str, float]
+    region: Collection[str] | None = None
 
     @property
     def draft(self) -> Draft:
         """The draft that is changed."""
         return self.structure.draft
 
+    def may_change(self, name: str) -> bool:
+        """Whether a Func is one that is changed."""
+        return self.region is None or name in self.region
+
     def pick(self, items: Sequence[T]) -> T | None:
         """One of them; None where there is none."""
         return self.source.choice(items) if items else None
 
     def pick_func(self, names: Sequence[str]) -> str | None:
-        """A Func, the sooner the more of the work it does."""
+        """A Func that may be changed, the sooner the more of the work it does."""
+        names = [name for name in names if self.may_change(name)]
         if not names:
             return None
         weights = [0.2 / len(names) + self.busy.get(name, 0.0) for name in names]
@@ -48,7 +55,10 @@ class MoveContext:
         return [
             name
             for name, func in self.draft.funcs.items()
-            if func.stages and not self.structure.is_inlined(name) and self.structure.shape(name) is not None
+            if self.may_change(name)
+            and func.stages
+            and not self.structure.is_inlined(name)
+            and self.structure.shape(name) is not None
         ]
 
     def pick_site(self) -> Site | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -108,16 +108,21 @@ class Mutation:
     def child(self, parent: Draft, source: Random, weights: Mapping[str, float], count: int) -> Child | None:
         """A child by `count` moves; None where none applies.
 
+        All are made in one region, what the first one has changed and its neighbours, so that one may be of use to
+        another. Crossover brings regions together.
+
         Args:
             weights: of the moves by name, instead of their own.
         """
         first = newest = self._followed(parent)
+        region: Collection[str] | None = None
         done = []
         for _ in range(count):
-            changed = self._moved(newest, source, weights, first)
+            changed = self._moved(newest, source, weights, first, region)
             if changed is not None:
                 newest, name = changed
                 done.append(name)
+                region = region or _region(newest.structure, parent) or None
         return None if newest.draft == parent else Child(newest.draft, tuple(done))
 
     def changed(self, parent: Draft, made: Draft) -> Draft | None:
@@ -146,10 +151,15 @@ class Mutation:
         return self._known[id(parent)]
 
     def _moved(
-        self, of: _Known, source: Random, weights: Mapping[str, float], first: _Known
+        self,
+        of: _Known,
+        source: Random,
+        weights: Mapping[str, float],
+        first: _Known,
+        region: Collection[str] | None,
     ) -> tuple[_Known, str] | None:
         shares = _shares(of.work)
-        context = MoveContext(of.structure, source, _mean(self.busy, shares) if self.busy else shares)
+        context = MoveContext(of.structure, source, _mean(self.busy, shares) if self.busy else shares, region)
         for move in _in_random_order(source, weights):
             made = move.apply(context)
             accepted = None if made is None else self._accepted(made, of, [of, first])
@@ -164,6 +174,12 @@ class Mutation:
             return None
         known = _Known(structure, work_of(structure))
         return known if sum(known.work.values()) <= _MOST_WORK * sum(parent.work.values()) else None
+
+
+def _region(structure: DraftStructure, parent: Draft) -> Collection[str]:
+    """What was changed in a draft, and its neighbours; nothing if something was only left out."""
+    changed = {name for name, func in structure.draft.funcs.items() if parent.funcs.get(name) != func}
+    return structure.with_neighbours(changed)
 
 
 def _in_random_order(source: Random, weights: Mapping[str, float]) -> Iterator[Move]:

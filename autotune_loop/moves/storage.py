@@ -85,7 +85,7 @@ def copy_for_one(context: MoveContext) -> Draft | None:
             if name in called and not _is_frozen(context, site.func)
         }
         if len(callers) > 1 and name not in context.draft.replacements:
-            shared += [(name, caller) for caller in sorted(callers)]
+            shared += [(name, caller) for caller in sorted(callers) if context.may_change(caller)]
     chosen = context.pick(shared)
     if chosen is None:
         return None
@@ -98,7 +98,8 @@ def wrap(context: MoveContext) -> Draft | None:
     places = [
         (name, site.func)
         for site, called in context.structure.reads.items()
-        if not (_is_frozen(context, site.func) or context.structure.is_inlined(site.func))
+        if context.may_change(site.func)
+        and not (_is_frozen(context, site.func) or context.structure.is_inlined(site.func))
         for name, read in called.items()
         if (shape := context.structure.names.shapes.get(name)) is not None
         and not (shape.is_extern or name in context.draft.replacements)
@@ -118,7 +119,7 @@ def drop_copy(context: MoveContext) -> Draft | None:
     copies = [
         each
         for each, func in context.draft.funcs.items()
-        if isinstance(func.origin, Wrapper | Clone) and not func.is_factored
+        if context.may_change(each) and isinstance(func.origin, Wrapper | Clone) and not func.is_factored
     ]
     name = context.pick(copies)
     return None if name is None else context.draft.without_func(name)

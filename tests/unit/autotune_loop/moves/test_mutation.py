@@ -266,6 +266,31 @@ def test_busy_funcs_are_changed_more_often() -> None:
     assert changed(Mutation(names, busy=busy)) > 2 * changed(Mutation(names, busy={"corrected": 1.0}))
 
 
+def test_the_moves_of_a_child_are_made_in_one_region() -> None:
+    names = recorded("stencil_chain")
+    parent = plain_draft(names)
+    structure, mutation, source = DraftStructure(parent, names), Mutation(names), Random(4)
+    only = {move.name: 0.0 for move in MOVES} | {"vectorize": 1.0, "unroll": 1.0}
+    children = [mutation.child(parent, source, only, 4) for _ in range(40)]
+    changed = [
+        {name for name, func in child.draft.funcs.items() if func != parent.funcs[name]}
+        for child in children
+        if child is not None
+    ]
+    regions = [structure.with_neighbours({name}) for name in names.shapes]
+    assert all(any(each <= region for region in regions) for each in changed)
+    assert any(len(each) > 1 for each in changed) and max(map(len, regions)) < len(names.shapes) / 2
+
+
+def test_neighbours_are_found_through_what_is_inlined() -> None:
+    names = chain()
+    apart, inlined = DraftStructure(plain_draft(names), names), DraftStructure(plain_draft(names, second=None), names)
+    assert apart.with_neighbours({"first"}) == {"first", "second"}
+    assert apart.with_neighbours({"second"}) == {"first", "second", "output"}
+    assert inlined.with_neighbours({"first"}) == {"first", "output"}
+    assert inlined.with_neighbours({"output"}) == {"first", "second", "output"}
+
+
 def test_without_vectors_of_floats_none_is_made() -> None:
     names = recorded("scan")
     without = PipelineNames(replace(names.shape, has_float_vectors=False))
