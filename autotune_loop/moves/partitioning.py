@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halide_autotune.autotune_loop.draft.edit import with_stage
 from halide_autotune.autotune_loop.draft.model import Draft, Partitioning
-from halide_autotune.autotune_loop.draft.partitioning import in_few_parts, with_partitioning
+from halide_autotune.autotune_loop.draft.partitioning import with_partitioning, with_short_code
 from halide_autotune.autotune_loop.moves.move import MoveContext
 
 # So often all Funcs are changed, where no loop is forbidden yet: it is what makes the code of large pipelines short.
@@ -12,11 +12,11 @@ _SHARE_OF_ALL = 0.5
 
 
 def change_partitioning(context: MoveContext) -> Draft | None:
-    """Other loops of a stage that must stay in one part; or those of all Funcs that need no parts, as in sketches."""
+    """Other loops of a stage that must stay in one part; or of all Funcs those that need no parts, as in sketches."""
     stages = [stage for func in context.draft.funcs.values() for stage in func.stages]
     is_as_halide_has_it = all(stage.partitioning is Partitioning.AUTO for stage in stages)
-    if is_as_halide_has_it and context.source.random() < _SHARE_OF_ALL:
-        return in_few_parts(context.structure)
+    if is_as_halide_has_it and context.region is None and context.source.random() < _SHARE_OF_ALL:
+        return with_short_code(context.structure)
     site = context.pick_site()
     if site is None:
         return None

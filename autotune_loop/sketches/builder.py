@@ -10,7 +10,7 @@ from halide_autotune.autotune_loop.draft.factor import can_be_factored, factored
 from halide_autotune.autotune_loop.draft.lookups import Lookup, lookup_at, tables_of, with_values_together
 from halide_autotune.autotune_loop.draft.model import Draft, StageDraft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
-from halide_autotune.autotune_loop.draft.partitioning import in_few_parts
+from halide_autotune.autotune_loop.draft.partitioning import with_short_code
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.schedule.check import make_identifier
 from halide_autotune.autotune_loop.schedule.directives import AlignBounds
@@ -70,7 +70,7 @@ class SketchBuilder:
             self._pair_rows()
         self._store_tables()
         self._tell_cases()
-        return in_few_parts(DraftStructure(self._draft, self._names))
+        return with_short_code(DraftStructure(self._draft, self._names))
 
     def _tell_cases(self) -> None:
         """Channels of an output that are computed each in its own way are compiled apart."""

@@ -12,10 +12,10 @@ from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, Partitioning, StageDraft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.partitioning import (
-    in_few_parts,
     whole_loops,
     with_partitioning,
     with_partitioning_read,
+    with_short_code,
 )
 from halide_autotune.autotune_loop.draft.repair import repair
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
@@ -103,7 +103,7 @@ def test_single_directives_give_way() -> None:
 
 
 def few(names: PipelineNames, draft: Draft) -> Draft:
-    return in_few_parts(DraftStructure(draft, names))
+    return with_short_code(DraftStructure(draft, names))
 
 
 def partitioned(draft: Draft) -> dict[str, tuple[Partitioning, ...]]:
@@ -123,15 +123,19 @@ def test_only_the_loops_of_vectors_have_parts() -> None:
     assert [numbers[name][rows] for name in ("first", "second", "output")] == [0.0, 1.0, 1.0]
 
 
-def test_what_is_a_thousandth_of_the_work_has_no_parts() -> None:
+def test_what_is_a_thousandth_of_the_work_has_no_parts_and_is_not_unrolled() -> None:
     names = pipeline(
         func("small", (16, 4)),
         func("output", (1024, 1024), read("small", (None, 1), (None, 1))),
     )
-    assert partitioned(few(names, plain_draft(names))) == {
-        "small": (Partitioning.NONE,),
-        "output": (Partitioning.INNER,),
-    }
+    draft = plain_draft(names)
+    for name in ("small", "output"):
+        unrolled = draft.funcs[name].stages[0].with_kind("x", LoopKind.UNROLLED).with_kind("y", LoopKind.PARALLEL)
+        draft = draft.with_func(name, draft.funcs[name].with_stage(0, unrolled))
+    made = few(names, draft)
+    assert partitioned(made) == {"small": (Partitioning.NONE,), "output": (Partitioning.INNER,)}
+    assert made.funcs["small"].stages[0].kinds == {"y": LoopKind.PARALLEL}
+    assert made.funcs["output"].stages[0].kinds == draft.funcs["output"].stages[0].kinds
 
 
 def test_updates_and_what_they_are_computed_in_are_left_to_halide() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from halide_autotune.autotune_loop.draft.model import Draft, Partitioning
-from halide_autotune.autotune_loop.draft.partitioning import in_few_parts
+from halide_autotune.autotune_loop.draft.partitioning import with_short_code
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.moves.mutation import MOVES, Mutation
 from tests.drafted_pipelines import by_rows, chain, plain_draft
@@ -31,7 +31,7 @@ def test_where_halide_takes_all_apart_one_func_changes_or_all_do() -> None:
 
 
 def test_else_one_func_changes() -> None:
-    draft = in_few_parts(DraftStructure(by_rows(plain_draft(NAMES)), NAMES))
+    draft = with_short_code(DraftStructure(by_rows(plain_draft(NAMES)), NAMES))
     auto, inner, none = Partitioning
     expected = {
         tuple(other if place == at else inner for place in range(3)) for at in range(3) for other in (auto, none)
