@@ -36,7 +36,7 @@ def test_steps_to_what_is_expected_to_be_slower_are_mostly_not_taken() -> None:
     made = Annealing().propose(learnt(60), 16 * 8, Random(3))
     lengths = Counter(len(proposal.moves) for proposal in made)
     assert sum(lengths.values()) == 16 * 8, "each of 16 chains tries eight"
-    assert 0 < lengths[8] < 16 / 2
+    assert lengths[8] < 16 / 2 and max(lengths) > 2, "and some are"
 
 
 def test_equal_chances_give_equal_proposals() -> None:
