@@ -129,12 +129,13 @@ def tuned_row(
 
 
 def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str, seed: int, folder: Path) -> Winner:
-    others = [option.removeprefix(_OTHER_SDK) for option in options if option.startswith(_OTHER_SDK)]
-    start = [] if _OWN in options or others else [_SCRATCH]
-    own_options = [] if others else ["--no-history", "--device-patience", "1s"]
     more = [option for option in options if not option.startswith((_OWN, _OTHER_SDK))]
-    run = ["--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet"]
-    told = _json(others or _THIS_SDK, ["autotune", *shared, *start, *own_options, *more, *run]) or {}
+    run = [*more, "--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet"]
+    sdk = [option.removeprefix(_OTHER_SDK) for option in options if option.startswith(_OTHER_SDK)]
+    if not sdk:
+        sdk = [*_THIS_SDK]
+        run += ["--no-history", "--device-patience", "1s", *([] if _OWN in options else [_SCRATCH])]
+    told = _json(sdk, ["autotune", *shared, *run]) or {}
     (tuned,) = told.get("tuned") or [{}]
     timed, duration_s = told.get("samples_timed", 0), told.get("duration_s") or math.nan
     return Winner(kind, seed, tuned.get("header") or "", timed, timed / duration_s * 60)

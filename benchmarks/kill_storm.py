@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
@@ -82,13 +82,10 @@ class KilledRun:
     """What came of a run that was killed and gone on with.
 
     Attributes:
-        asked: of the tuner, but for the number of rounds.
         result: the last event of the last start, which ended by itself with this exit code.
         left: what was left behind.
     """
 
-    asked: tuple[str, ...]
-    environment: Mapping[str, str]
     kills: int
     rounds: int
     code: int
@@ -97,14 +94,18 @@ class KilledRun:
     left: list[str]
 
 
+def tuner_in(folder: Path, rounds: int, settings: Settings) -> Tuner:
+    """What tunes the example for so many rounds."""
+    parameters = [word for parameter in PARAMETERS for word in ("-p", parameter)]
+    environment = {**settings.environment, "SDK_CACHE_DIR": str(settings.cache_folder)}
+    return Tuner(folder, [str(GENERATOR), *parameters, *ASKED, *PATIENCE, "-n", str(rounds)], environment)
+
+
 def killed_run(
     folder: Path, kills: int, chance: random.Random, settings: Settings, limit_s: float = math.inf
 ) -> KilledRun:
     """Tune through so many kills, and one more round to the end."""
-    parameters = [word for parameter in PARAMETERS for word in ("-p", parameter)]
-    environment = {**settings.environment, "SDK_CACHE_DIR": str(settings.cache_folder)}
-    asked = (str(GENERATOR), *parameters, *ASKED, *PATIENCE)
-    tuner = Tuner(folder / "killed", [*asked, "-n", "10000"], environment)
+    tuner = tuner_in(folder, 10000, settings)
     enough = threading.Event()
     killer = Killer(tuner, kills, chance, enough, limit_s)
     try:
@@ -115,15 +116,15 @@ def killed_run(
     rounds = tuner.next_round() + 1
     code, result = tuner.run(lambda event: None, ["-n", str(rounds)])
     account = account_of(tuner.run_folder, result)
-    return KilledRun(asked, environment, killer.kills, rounds, code, result, account, left_behind(tuner.folder))
+    return KilledRun(killer.kills, rounds, code, result, account, left_behind(tuner.folder))
 
 
 def kill_storm(
     folder: Path, kills: int, chance: random.Random, settings: Settings, limit_s: float = math.inf
 ) -> dict[str, object]:
     """Tune through so many kills, then undisturbed, and compare."""
-    killed = killed_run(folder, kills, chance, settings, limit_s)
-    peaceful = Tuner(folder / "undisturbed", [*killed.asked, "-n", str(killed.rounds)], killed.environment)
+    killed = killed_run(folder / "killed", kills, chance, settings, limit_s)
+    peaceful = tuner_in(folder / "undisturbed", killed.rounds, settings)
     peaceful_code, undisturbed = peaceful.run(lambda event: None)
     ratio, interval = compared(killed.result, undisturbed, settings)
     return {

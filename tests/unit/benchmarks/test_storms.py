@@ -67,7 +67,7 @@ def test_a_short_storm_loses_nothing(tmp_path: Path, settings: Settings, monkeyp
 @pytest.mark.timeout(1200)
 def test_a_few_kills_lose_nothing(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     lessen(monkeypatch, kill_storm, "4")
-    killed = kill_storm.killed_run(tmp_path, 3, random.Random(2), settings)
+    killed = kill_storm.killed_run(tmp_path / "killed", 3, random.Random(2), settings)
     assert (killed.kills, killed.left) == (3, [])
     assert killed.account.is_whole, killed
 
