@@ -85,6 +85,10 @@ class StageDraft:
             kinds[loop] = kind
         return replace(self, kinds=kinds)
 
+    def without_kind(self, kind: LoopKind) -> StageDraft:
+        """The stage in which all loops of a kind are serial."""
+        return replace(self, kinds={loop: each for loop, each in self.kinds.items() if each is not kind})
+
     def root_of(self, loop: str) -> tuple[str, ...]:
         """The loops, as they are before any scheduling, that a loop is made of."""
         for transform in reversed(self.transforms):

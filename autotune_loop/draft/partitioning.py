@@ -70,13 +70,9 @@ def with_short_code(structure: DraftStructure) -> Draft:
     for name in work:
         func = draft.funcs[name]
         if within[name] < least * len(func.stages):
-            stages = tuple(_without_copies(stage) for stage in func.stages)
+            serial = [stage.without_kind(LoopKind.UNROLLED) for stage in func.stages]
+            stages = tuple(with_partitioning(stage, Partitioning.NONE) for stage in serial)
             draft = draft.with_func(name, replace(func, stages=stages))
         elif name not in around_updates:
             draft = draft.with_func(name, func.with_stage(0, with_partitioning(func.stages[0], Partitioning.INNER)))
     return draft
-
-
-def _without_copies(stage: StageDraft) -> StageDraft:
-    kinds = {loop: kind for loop, kind in stage.kinds.items() if kind is not LoopKind.UNROLLED}
-    return with_partitioning(replace(stage, kinds=kinds), Partitioning.NONE)

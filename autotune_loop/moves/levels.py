@@ -102,10 +102,7 @@ def placed(func: FuncDraft, level: LoopLevel) -> FuncDraft:
     """The Func computed at a level and stored there, in serial loops unless that is the root."""
     stages = func.stages
     if level != ROOT:
-        stages = tuple(
-            replace(stage, kinds={loop: kind for loop, kind in stage.kinds.items() if kind is not LoopKind.PARALLEL})
-            for stage in stages
-        )
+        stages = tuple(stage.without_kind(LoopKind.PARALLEL) for stage in stages)
     return replace(func, compute=level, store=None, storage=_unfolded(func), stages=stages)
 
 

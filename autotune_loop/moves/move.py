@@ -35,7 +35,7 @@ class MoveContext:
         return self.structure.draft
 
     def may_change(self, name: str) -> bool:
-        """Whether a Func is one that is changed."""
+        """Whether a Func may be changed."""
         return self.region is None or name in self.region
 
     def pick(self, items: Sequence[T]) -> T | None:

@@ -118,11 +118,12 @@ class Mutation:
         region: Collection[str] | None = None
         done = []
         for _ in range(count):
+            if done and region is None:
+                region = _region(newest.structure, parent) or None
             changed = self._moved(newest, source, weights, first, region)
             if changed is not None:
                 newest, name = changed
                 done.append(name)
-                region = region or _region(newest.structure, parent) or None
         return None if newest.draft == parent else Child(newest.draft, tuple(done))
 
     def changed(self, parent: Draft, made: Draft) -> Draft | None:
