@@ -116,7 +116,7 @@ class Mutation:
         """
         first = newest = self._followed(parent)
         region: Collection[str] | None = None
-        done = []
+        done: list[str] = []
         for _ in range(count):
             if done and region is None:
                 region = _region(newest.structure, parent) or None
