@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
 import statistics
 import subprocess
 import sys
@@ -69,6 +70,12 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where the runs' folders stay; they go otherwise")
     arguments = parser.parse_args()
     kinds = {name: options.split() for name, _, options in (each.partition("=") for each in arguments.runs)}
+    for name, options in kinds.items():
+        for sdk in _other_sdks(options):
+            if shutil.which(sdk) is None:
+                parser.error(
+                    f"--runs {name}: {sdk} is no program. Name the `sdk` command of another version after {_OTHER_SDK}."
+                )
     rows: list[Row] = []
     print(" | ".join(["generator", "own ms", *kinds, *_PEERS, "timed a minute"]), flush=True)
     for generator in arguments.generators:
@@ -131,7 +138,7 @@ def tuned_row(
 def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str, seed: int, folder: Path) -> Winner:
     more = [option for option in options if not option.startswith((_OWN, _OTHER_SDK))]
     run = [*more, "--budget", budget, "--seed", str(seed), "--run-dir", str(folder), "--quiet"]
-    sdk = [option.removeprefix(_OTHER_SDK) for option in options if option.startswith(_OTHER_SDK)]
+    sdk = _other_sdks(options)
     if not sdk:
         sdk = [*_THIS_SDK]
         run += ["--no-history", "--device-patience", "1s", *([] if _OWN in options else [_SCRATCH])]
@@ -139,6 +146,10 @@ def _tune(shared: Sequence[str], kind: str, options: Sequence[str], budget: str,
     (tuned,) = told.get("tuned") or [{}]
     timed, duration_s = told.get("samples_timed", 0), told.get("duration_s") or math.nan
     return Winner(kind, seed, tuned.get("header") or "", timed, timed / duration_s * 60)
+
+
+def _other_sdks(options: Sequence[str]) -> list[str]:
+    return [option.removeprefix(_OTHER_SDK) for option in options if option.startswith(_OTHER_SDK)]
 
 
 def _json(sdk: Sequence[str], arguments: Sequence[str]) -> Any:
