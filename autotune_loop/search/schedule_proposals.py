@@ -56,9 +56,9 @@ _FOUND: Mapping[tuple[str, ...], Origin] = {
 }
 # So many are tried of what earlier runs found: a small part of the first batch, if they turn out to be of no use.
 _MOST_KNOWN = 4
-# Before anything was timed so much is Halide's samples, which take longer to find and are seldom as fast, the rest
-# sketches. The second batch is made while the first is timed.
-_FIRST_SHARE, _SECOND_SHARE = 0.25, 0.125
+# Of the first batch so much is Halide's samples, which take longer to find and are seldom as fast. The rest is
+# sketches, and so is the second batch, which is made while the first is timed.
+_FIRST_SHARE = 0.25
 _WITHOUT_VECTORS = "loops for vectors that fail"
 
 
@@ -153,8 +153,8 @@ class ScheduleProposals:
         outcomes = self._outcomes(work, tried)
         if outcomes:
             return divide(outcomes, techniques, count)
-        share = _SECOND_SHARE if work.round_index else _FIRST_SHARE
-        sampled = round(share * count) if TechniqueName.SAMPLING in techniques else 0
+        is_first = work.round_index == 0
+        sampled = round(_FIRST_SHARE * count) if is_first and TechniqueName.SAMPLING in techniques else 0
         second = next(each for each in techniques if each != TechniqueName.SAMPLING)
         # The last one takes what the others have no schedules for.
         return {**dict.fromkeys(techniques, 0), TechniqueName.SAMPLING: sampled, second: count - sampled}
@@ -384,14 +384,18 @@ class ScheduleProposals:
         candidates = self.store.database.candidates(work.task_index)
         failed = self._failed(candidates, work.task_index, tried, work.round_index)
         build_s, timing_s = self.store.database.build_times_s(), self._pace.timing_s()
+        # A batch's samples are chosen from so many times as many.
+        searches = self.context.spec.options.search.pool_factor
         return [
             Outcome(
                 technique_of(one.point),
                 times_ms.get(one.symbol),
-                (one.search_s + build_s.get(one.symbol, 0.0)) / self.executor.build_slots + timing_s,
+                (searches * one.search_s + build_s.get(one.symbol, 0.0)) / self.executor.build_slots + timing_s,
+                one.round_index,
             )
             for one in candidates
-            if one.symbol in times_ms or one.symbol in failed
+            # The default is in any case, whatever it brings.
+            if not one.point.origin.gives_default and (one.symbol in times_ms or one.symbol in failed)
         ]
 
     def _failed(

@@ -7,13 +7,14 @@ because a run's budget is time.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _WINDOW = 200
 _EXPLORATION = 0.05
-# A success: among so many of the fastest when it was timed.
+# A success: among so many of the fastest when its batch was timed.
 _LEADERS = 5
 
 
@@ -25,11 +26,13 @@ class Outcome:
         technique: whose it was.
         time_ms: None if it failed.
         cost_s: seconds of the run to find, to build and to time it.
+        round_index: of its batch, which was chosen before anything of it was timed.
     """
 
     technique: str
     time_ms: float | None
     cost_s: float
+    round_index: int
 
 
 def divide(outcomes: Sequence[Outcome], techniques: Sequence[str], count: int) -> dict[str, int]:
@@ -62,14 +65,13 @@ def divide(outcomes: Sequence[Outcome], techniques: Sequence[str], count: int) -
 
 
 def _successes(outcomes: Sequence[Outcome]) -> list[bool]:
-    """Which were among the fastest so far."""
-    leaders: list[float] = []
+    """Which were among the fastest once their batch was timed: within it, the order says nothing."""
+    times_ms: list[float] = []
     found = []
-    for one in outcomes:
-        is_success = one.time_ms is not None and (len(leaders) < _LEADERS or one.time_ms < leaders[-1])
-        found.append(is_success)
-        if one.time_ms is not None and is_success:
-            leaders = sorted([*leaders, one.time_ms])[:_LEADERS]
+    for _, batch in itertools.groupby(outcomes, key=lambda one: one.round_index):
+        together = [*batch]
+        times_ms = sorted([*times_ms, *(one.time_ms for one in together if one.time_ms is not None)])[:_LEADERS]
+        found += [one.time_ms is not None and one.time_ms <= times_ms[-1] for one in together]
     return found
 
 

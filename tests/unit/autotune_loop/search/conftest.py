@@ -39,6 +39,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             model: str = "lowered",
             acquisition: str = "bound",
             at_once: int = 1,
+            pool_factor: float = 2.0,
         ) -> Setting:
             folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
             store = RunStore(folder, make_record(make_spec(make_task(NAME))), resume=False)
@@ -49,7 +50,13 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 asked.append(task)
                 return script(task) if script is not None else recorded(NAME).shape
 
-            options = RunOptions.of(technique=technique.split(","), seed=seed, model=model, acquisition=acquisition)
+            options = RunOptions.of(
+                technique=technique.split(","),
+                seed=seed,
+                model=model,
+                acquisition=acquisition,
+                pool_factor=pool_factor,
+            )
             context = SimpleNamespace(
                 spec=SimpleNamespace(options=options),
                 profile=SimpleNamespace(

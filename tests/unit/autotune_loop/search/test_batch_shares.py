@@ -8,9 +8,11 @@ from halide_autotune.autotune_loop.candidate import (
     Candidate,
     Origin,
     SchedulePoint,
+    SearchPoint,
     kernel_symbol,
 )
 from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.search.plan import greedy_point
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
 from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 from halide_autotune.autotune_loop.technique_name import TechniqueName
@@ -24,7 +26,7 @@ SAMPLING, SKETCHES, EVOLUTION, _, _ = TechniqueName
 def test_before_anything_was_timed_most_are_sketches(make: Make) -> None:
     run = make()
     assert run.proposals.divide(BatchInProgress(0, 0), [], 9) == {SAMPLING: 2, SKETCHES: 7, EVOLUTION: 0}
-    second = {SAMPLING: 1, SKETCHES: 7, EVOLUTION: 0}
+    second = {SAMPLING: 0, SKETCHES: 8, EVOLUTION: 0}
     assert run.proposals.divide(WORK, [], 8) == second
     reference = TimedSchedule("reference", "reference/0", 1.0)
     assert run.proposals.divide(WORK, [reference], 8) == second, "it is no technique's"
@@ -99,6 +101,35 @@ def test_shares_follow_what_was_timed_and_what_failed(make: Make) -> None:
             run.store.database.add_failure(failed, symbol=symbol)
     shares = run.proposals.divide(WORK, timed, 12)
     assert shares[EVOLUTION] > 6 > shares[SKETCHES]
+
+
+def test_a_sample_costs_as_many_searches_as_it_is_chosen_from(make: Make) -> None:
+    def shares(pool_factor: float) -> dict[str, int]:
+        run = make("sampling,sketches", pool_factor=pool_factor)
+        timed = []
+        for index, origin in enumerate([Origin.RANDOM, Origin.SKETCH] * 8):
+            symbol = kernel_symbol(NAME, 0, 0, index)
+            is_sample = origin is Origin.RANDOM
+            weights = run.store.default_weights
+            point = SearchPoint(origin, index, 1, 5, weights) if is_sample else SchedulePoint(origin)
+            run.store.database.add_candidate(Candidate(0, 0, index, symbol, point, symbol, 0.1 if is_sample else 0.0))
+            timed.append(TimedSchedule(symbol, f"batch_0_0/{index}", 1.0 + index % 5))
+        return run.proposals.divide(WORK, timed, 12)
+
+    assert shares(8.0)[SAMPLING] < shares(1.0)[SAMPLING]
+
+
+def test_the_default_is_no_success_of_the_samples(make: Make) -> None:
+    def shares(default_ms: float) -> dict[str, int]:
+        run = make()
+        timed = sampled(run)
+        symbol = kernel_symbol(NAME, 0, 0, 99)
+        default = greedy_point(3, run.store.default_weights)
+        run.store.database.add_candidate(Candidate(0, 0, 99, symbol, default, symbol, 1.0))
+        timed.append(TimedSchedule(symbol, "batch_0_0/99", default_ms))
+        return run.proposals.divide(WORK, timed, 12)
+
+    assert shares(0.001) == shares(1000.0)
 
 
 def test_a_dear_build_counts_less_where_timing_takes_longer(make: Make) -> None:

@@ -12,7 +12,7 @@ NAMES = ("sampling", "sketches", "evolution")
 
 
 def outcomes(text: str, **costs_s: float) -> list[Outcome]:
-    """By initials: a capital is faster than all before it, a small letter slower, and after '!' one that failed."""
+    """Batches of one, by initials: a capital is faster than all before, a small letter slower, after '!' one failed."""
     names = {name[1]: name for name in NAMES}
     made: list[Outcome] = []
     best_ms, has_failed = 100.0, False
@@ -23,7 +23,7 @@ def outcomes(text: str, **costs_s: float) -> list[Outcome]:
         name = names[letter.lower()]
         best_ms -= 0.1 if letter.isupper() else 0.0
         time_ms = None if has_failed else best_ms if letter.isupper() else 1000.0
-        made.append(Outcome(name, time_ms, costs_s.get(name, 1.0)))
+        made.append(Outcome(name, time_ms, costs_s.get(name, 1.0), len(made)))
         has_failed = False
     return made
 
@@ -38,6 +38,7 @@ def outcomes(text: str, **costs_s: float) -> list[Outcome]:
             st.sampled_from(NAMES),
             st.none() | st.floats(0.01, 100.0),
             st.floats(0.0, 30.0),
+            st.integers(0, 3),
         ),
         max_size=60,
     ),
@@ -62,11 +63,21 @@ def test_what_brings_successes_gets_most() -> None:
     assert turned["sampling"] > 8 > turned["evolution"]
 
 
+def batch(round_index: int, technique: str, *times_ms: float) -> list[Outcome]:
+    return [Outcome(technique, time_ms, 1.0, round_index) for time_ms in times_ms]
+
+
 def test_a_success_is_among_the_fastest_not_only_the_fastest() -> None:
-    first = [Outcome("sampling", time_ms, 1.0) for time_ms in (10.0, 11.0, 12.0, 13.0, 14.0)]
-    fifth = [Outcome("evolution", time_ms, 1.0) for time_ms in (13.9, 13.8, 13.7)]
-    slower = [Outcome("evolution", time_ms, 1.0) for time_ms in (14.1, 14.2, 14.3)]
+    first = batch(0, "sampling", 10.0, 11.0, 12.0, 13.0, 14.0)
+    fifth, slower = batch(1, "evolution", 13.9, 14.3), batch(1, "evolution", 14.1, 14.2)
     assert divide([*first, *fifth], NAMES, 12)["evolution"] > divide([*first, *slower], NAMES, 12)["evolution"]
+
+
+def test_the_first_of_a_batch_are_no_successes_for_being_first() -> None:
+    slow, fast = batch(0, "sampling", 30.0, 31.0, 32.0), batch(0, "sketches", 10.0, 11.0, 12.0, 13.0, 14.0)
+    shares = divide([*slow, *fast], NAMES[:2], 12)
+    assert shares["sketches"] > 8 > shares["sampling"]
+    assert divide([*fast, *slow], NAMES[:2], 12) == shares
 
 
 def test_the_newest_weigh_most() -> None:
@@ -78,7 +89,7 @@ def test_the_newest_weigh_most() -> None:
 
 
 def test_what_lies_far_back_is_forgotten() -> None:
-    slow = [Outcome("sampling", 1000.0, 1.0)] * 200
+    slow = batch(100, "sampling", *[1000.0] * 200)
     assert divide([*outcomes("V" * 20), *slow], NAMES, 12) == divide([*outcomes("K" * 20), *slow], NAMES, 12)
     slow = slow[:180]
     assert divide([*outcomes("V" * 20), *slow], NAMES, 12) != divide([*outcomes("K" * 20), *slow], NAMES, 12)
@@ -127,6 +138,6 @@ def test_one_that_has_long_brought_nothing_is_tried_again_in_time() -> None:
     history = outcomes("VKA" + "kVaV" * 3)
     for _ in range(12):
         shares = divide(history, NAMES, 8)
-        history += [Outcome(name, 1000.0, 1.0) for name, share in shares.items() for _ in range(share)]
+        history += [Outcome(name, 1000.0, 1.0, 100) for name, share in shares.items() for _ in range(share)]
     used = [one.technique for one in history[15:]]
     assert all(used.count(name) >= 5 for name in NAMES)
