@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 _WINDOW = 200
 _EXPLORATION = 0.05
-# A success: among so many of the fastest when its batch was timed.
-_LEADERS = 5
+# A success: among so many of the fastest when its batch was timed, which are at most such a share of all.
+_LEADERS, _LEADING_SHARE = 5, 0.25
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,9 @@ def _successes(outcomes: Sequence[Outcome]) -> list[bool]:
     found = []
     for _, batch in itertools.groupby(outcomes, key=lambda one: one.round_index):
         together = [*batch]
-        times_ms = sorted([*times_ms, *(one.time_ms for one in together if one.time_ms is not None)])[:_LEADERS]
-        found += [one.time_ms is not None and one.time_ms <= times_ms[-1] for one in together]
+        times_ms = sorted([*times_ms, *(one.time_ms for one in together if one.time_ms is not None)])
+        leaders = times_ms[: max(1, min(_LEADERS, int(_LEADING_SHARE * len(times_ms))))]
+        found += [one.time_ms is not None and one.time_ms <= leaders[-1] for one in together]
     return found
 
 

@@ -68,7 +68,7 @@ def batch(round_index: int, technique: str, *times_ms: float) -> list[Outcome]:
 
 
 def test_a_success_is_among_the_fastest_not_only_the_fastest() -> None:
-    first = batch(0, "sampling", 10.0, 11.0, 12.0, 13.0, 14.0)
+    first = batch(0, "sampling", 10.0, 11.0, 12.0, 13.0, 14.0, *[20.0] * 15)
     fifth, slower = batch(1, "evolution", 13.9, 14.3), batch(1, "evolution", 14.1, 14.2)
     assert divide([*first, *fifth], NAMES, 12)["evolution"] > divide([*first, *slower], NAMES, 12)["evolution"]
 
@@ -78,6 +78,12 @@ def test_the_first_of_a_batch_are_no_successes_for_being_first() -> None:
     shares = divide([*slow, *fast], NAMES[:2], 12)
     assert shares["sketches"] > 8 > shares["sampling"]
     assert divide([*fast, *slow], NAMES[:2], 12) == shares
+
+
+def test_of_few_schedules_only_the_fastest_are_successes() -> None:
+    early = [*batch(0, "sampling", 30.0, 31.0), *batch(0, "sketches", 10.0, 29.0, 32.0, 33.0)]
+    slowest = [*batch(0, "sampling", 34.0, 35.0), *batch(0, "sketches", 10.0, 29.0, 32.0, 33.0)]
+    assert divide(early, NAMES[:2], 12) == divide(slowest, NAMES[:2], 12)
 
 
 def test_the_newest_weigh_most() -> None:
