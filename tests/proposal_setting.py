@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,18 @@ from halide_autotune.autotune_loop.candidate import (
     Candidate,
     Origin,
     SchedulePoint,
+    SearchedSchedule,
     SearchPoint,
     kernel_symbol,
 )
+from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.events import Event
 from halide_autotune.autotune_loop.execute.tasks.task import Task
 from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
-from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from tests.drafted_pipelines import recorded, starting_drafts
 
@@ -34,6 +37,27 @@ class Setting:
     store: RunStore
     asked: list[Task[Any]]
     heard: list[Event]
+
+    def propose(
+        self,
+        work: BatchInProgress,
+        technique: str,
+        timed: Sequence[TimedSchedule],
+        known: Collection[str],
+        count: int,
+        first: int,
+    ) -> list[Candidate]:
+        """What a technique proposes for a batch; nothing where Halide's search is the only one."""
+        population = self.proposals.population(work, timed)
+        if population is None:
+            return []
+        return self.proposals.propose(work, technique, population, known, count, first)
+
+    def edits(
+        self, work: BatchInProgress, timed: Sequence[TimedSchedule]
+    ) -> Callable[[SearchedSchedule], Draft | None] | None:
+        """What edits a batch's samples of Halide's search, if anything."""
+        return self.proposals.editor(work, self.proposals.population(work, timed))
 
 
 Make = Callable[..., Setting]

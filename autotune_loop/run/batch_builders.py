@@ -12,13 +12,13 @@ from halide_autotune.autotune_loop.parameters.space import ParameterSet
 from halide_autotune.autotune_loop.run.task_state import TaskState
 from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
 from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs
+from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.search.parameter_sets.parameter_batches import (
     ParameterBatches,
     failed_sets,
     timed_sets,
 )
 from halide_autotune.autotune_loop.search.parameter_sets.parameter_technique import TriedSet, sets_to_search
-from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 
 
 @dataclass(frozen=True)

@@ -36,10 +36,12 @@ from halide_autotune.autotune_loop.search.code_builds import (
     CodeBuilds,
     timed,
 )
+from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.search.lost_objects import rebuild
+from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.plan import full_beam_point, greedy_point
 from halide_autotune.autotune_loop.search.pool import AllSearchesFailed, BatchInProgress, PoolSearch
-from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
 from halide_autotune.autotune_loop.search.selection import choose_batch
 from halide_autotune.autotune_loop.search.waiting import result_unless
 from halide_autotune.autotune_loop.specification.run_context import RunContext
@@ -121,14 +123,13 @@ class BatchBuilder:
         used = self.store.start_batch(round_index, task_index, read_weights(weights_path), text)
         # The first round's full search gives the default schedule, so it uses Halide's own weights.
         guide = self.store.default_weights if round_index == 0 else used
-        left_s = None if round_index == 0 else self.deadline.left_s / waiting
-        most = self.proposals.batch_size(task_index, self._sampling.batch_size, left_s)
-        count = max(LEAST, min(most, self.affordable())) - int(full_search)
+        count = self._count(work, waiting) - int(full_search)
         left = self.proposals.left.take(task_index, count)
         count -= len(left)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)
-        work.edit = self.proposals.editor(work, tried) if sampled > 0 else None
+        population = self.proposals.population(work, tried)
+        work.edit = self.proposals.editor(work, population) if sampled > 0 else None
         # What the pool's searches take says whether the default's has the time that it needs.
         is_after_pool = full_search and round_index == 0 and sampled > 0
         full = self._submit_default(work, guide, []) if full_search and not is_after_pool else None
@@ -141,7 +142,8 @@ class BatchBuilder:
             chosen = self._choose(work, pool, sampled, int(full_search))
             taken = {*known, *(one.schedule_sha256 for one in chosen)}
             first_place = len(chosen) + int(full_search)
-            chosen += self._proposed(work, shares, tried, taken, count - len(chosen), first_place)
+            if population is not None:
+                chosen += self._proposed(work, shares, population, taken, count - len(chosen), first_place)
         with timed(work, "generate code"):
             built = self._build(work, [*left, *mix(chosen)], waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
@@ -164,6 +166,12 @@ class BatchBuilder:
             stages_s=work.stages_s,
             yardstick=yardstick,
         )
+
+    def _count(self, work: BatchInProgress, waiting: int) -> int:
+        """How many schedules the batch has."""
+        left_s = None if work.round_index == 0 else self.deadline.left_s / waiting
+        most = self.proposals.batch_size(work.task_index, self._sampling.batch_size, left_s)
+        return max(LEAST, min(most, self.affordable()))
 
     def _pool(
         self,
@@ -261,7 +269,7 @@ class BatchBuilder:
         self,
         work: BatchInProgress,
         shares: Mapping[str, int],
-        tried: Sequence[TimedSchedule],
+        population: Population,
         taken: Collection[str],
         count: int,
         first: int,
@@ -277,7 +285,7 @@ class BatchBuilder:
         for technique, share in shares.items():
             wanted = count - len(proposed) if technique == [*shares][-1] else share
             known = {*taken, *(one.schedule_sha256 for one in proposed)}
-            proposed += self.proposals.propose(work, technique, tried, known, wanted, first + len(proposed))
+            proposed += self.proposals.propose(work, technique, population, known, wanted, first + len(proposed))
         return proposed
 
     def _keep(

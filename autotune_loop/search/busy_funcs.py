@@ -14,7 +14,8 @@ from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import Link
 from halide_autotune.autotune_loop.execute.tasks.measure_tasks import TimeFuncs
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
-from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals, TimedSchedule
+from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
+from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
 from halide_autotune.autotune_loop.search.waiting import result_unless
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore

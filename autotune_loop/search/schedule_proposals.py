@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
 
@@ -17,23 +15,21 @@ from halide_autotune.autotune_loop.candidate import (
     kernel_symbol,
     technique_of,
 )
-from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.model import Draft
-from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
-from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
+from halide_autotune.autotune_loop.schedule.as_json import print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.search.code_builds import Build
 from halide_autotune.autotune_loop.search.known.run_drafts import RunDrafts
-from halide_autotune.autotune_loop.search.known.siblings import Siblings
+from halide_autotune.autotune_loop.search.known.run_populations import RunPopulations, TimedSchedule
 from halide_autotune.autotune_loop.search.left_candidates import LeftCandidates
 from halide_autotune.autotune_loop.search.lowering import RunLowerings
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.models.population import InUse, Population, Tried
+from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru
 from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
@@ -43,7 +39,6 @@ from halide_autotune.autotune_loop.search.techniques.registry import PlugInTechn
 from halide_autotune.autotune_loop.search.techniques.technique import Proposal
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
-from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.extension_point import told
@@ -54,8 +49,6 @@ from halide_autotune.targets.schedule.header import read_schedule
 _FOUND: Mapping[tuple[str, ...], Origin] = {
     (origin.value,): origin for origin in (Origin.INCUMBENT, Origin.OWN_SCHEDULE, Origin.HISTORY)
 }
-# So many are tried of what earlier runs found: a small part of the first batch, if they turn out to be of no use.
-_MOST_KNOWN = 4
 # Of the first batch so much is Halide's samples, which take longer to find and are seldom as fast. The rest is
 # sketches, and so is the second batch, which is made while the first is timed.
 _FIRST_SHARE = 0.25
@@ -75,19 +68,6 @@ def may_propose(context: RunContext, task: TuningTask) -> bool:
     """
     is_left = context.profile.machine.gpu is not None or task.space is not None
     return not is_left and {*context.spec.options.search.technique} != {TechniqueName.SAMPLING}
-
-
-@dataclass(frozen=True)
-class TimedSchedule:
-    """A schedule with its time, as it is known when a batch is asked for.
-
-    Attributes:
-        sample: its folder below samples/.
-    """
-
-    symbol: str
-    sample: str
-    time_ms: float
 
 
 def _faults(population: Population) -> VectorFaults:
@@ -121,13 +101,14 @@ class ScheduleProposals:
             self.listen(Notice(fault, warning=True))
 
         self._techniques = load_techniques(self.context.spec.options.search, tell, prior, train)
-        self._siblings = Siblings()
         self._pace = RunPace(self.executor, self.store, self.context)
         self.drafts = RunDrafts(self.executor, self.store, self.context, self.listen)
         self._lowerings = RunLowerings(self._pace, self.drafts.json, self.listen)
+        self._populations = RunPopulations(
+            self.store, self.context, self.drafts, self._lowerings, self._asked_for, self.listen
+        )
         self._faulty: set[str] = set()
         self._without_search: set[int] = set()
-        self._known: dict[int, list[Draft]] = {}
         self.left = LeftCandidates()
 
     def techniques(self, task_index: int) -> tuple[str, ...]:
@@ -165,11 +146,17 @@ class ScheduleProposals:
             return most
         return self._pace.batch_size(most, left_s)
 
+    def population(self, work: BatchInProgress, tried: Sequence[TimedSchedule]) -> Population | None:
+        """What a batch is proposed from; None where only Halide's search proposes."""
+        if not may_propose(self.context, self.context.tasks[work.task_index]):
+            return None
+        return self._populations.of(work.task_index, work.round_index, tried)
+
     def propose(
         self,
         work: BatchInProgress,
         technique: str,
-        tried: Sequence[TimedSchedule],
+        population: Population,
         known: Collection[str],
         count: int,
         first: int,
@@ -180,9 +167,6 @@ class ScheduleProposals:
             known: hashes of the schedules that were chosen before.
             first: the first candidate's place in the batch.
         """
-        population = self._population(work.task_index, tried, work.round_index) if count > 0 else None
-        if population is None:
-            return []
         seed = f"{technique}/{self._seed(work)}"
         # Those of Halide's samples are known by their features.
         before = {one.symbol: one.draft for one in population.tried}
@@ -220,16 +204,13 @@ class ScheduleProposals:
             self.listen(Notice(text, warning=True))
 
     def editor(
-        self, work: BatchInProgress, tried: Sequence[TimedSchedule]
+        self, work: BatchInProgress, population: Population | None
     ) -> Callable[[SearchedSchedule], Draft | None] | None:
         """What edits a batch's samples of Halide's search; None where no vectors are known or suspected to fail."""
-        may = may_propose(self.context, self.context.tasks[work.task_index])
-        names = self.drafts.names(work.task_index) if may else None
-        if names is None or not (names.shape.has_wrong_vectors or self.context.profile.has_doubtful_vectors):
+        if population is None:
             return None
-        population = self._population(work.task_index, tried, work.round_index)
-        assert population is not None, "the pipeline is described"
-        if not (names.shape.has_wrong_vectors or population.failed):
+        has_wrong = population.names.shape.has_wrong_vectors
+        if not (has_wrong or (self.context.profile.has_doubtful_vectors and population.failed)):
             return None
         faults, source = _faults(population), random.Random(f"samples/{self._seed(work)}")
         return lambda searched: self.drafts.edited(searched, faults, source)
@@ -267,86 +248,12 @@ class ScheduleProposals:
         """
         return print_json(parse_schedule(read_schedule(self.store.schedule_path(self.store.samples / sample))))
 
-    def _population(self, task_index: int, timed: Sequence[TimedSchedule], round_index: int = 0) -> Population | None:
-        names = self.drafts.names(task_index)
-        if names is None:
-            return None
-        candidates = {one.symbol: one for one in self.store.database.candidates(task_index)}
-        tried = []
-        for one in timed:
-            draft = self.drafts.draft(one.symbol, self.store.samples / one.sample, names)
-            if draft is None:
-                continue
-            point = candidates[one.symbol].point if one.symbol in candidates else None
-            lineage = (point.parents, point.moves) if isinstance(point, SchedulePoint) else ((), ())
-            tried.append(Tried(one.symbol, draft, one.time_ms, *lineage))
-        tried.sort(key=lambda one: one.time_ms)
-        if tried:
-            self._siblings.tell(task_index, names, tried[0].draft)
-        failed = self._failed([*candidates.values()], task_index, timed, round_index)
-        failed_moves: Counter[str] = Counter()
-        for symbol in failed:
-            point = candidates[symbol].point
-            failed_moves.update(set(point.moves) if isinstance(point, SchedulePoint) else ())
-        return Population(
-            names=names,
-            tried=tried,
-            failed_moves=failed_moves,
-            cores=self.context.parallelism,
-            in_use=self._in_use(names, task_index),
-            known=self._known_drafts(names, task_index),
-            siblings=self._siblings.of(task_index, names),
-            busy=self._busy(names, timed),
-            lowering=self._lowerings.of(task_index, self._samples(task_index, tried, timed)),
-            failed=self.drafts.failed(names, [*candidates.values()], failed),
-        )
-
-    def _samples(self, task_index: int, tried: Sequence[Tried], timed: Sequence[TimedSchedule]) -> dict[str, str]:
-        """The hash of each schedule that was tried → its folder below samples/."""
-        samples = {one.symbol: one.sample for one in timed}
-        return {self.drafts.sha256_of(one.symbol, one.draft, task_index): samples[one.symbol] for one in tried}
-
-    def _in_use(self, names: PipelineNames, task_index: int) -> InUse | None:
-        for kept, origin in ((INCUMBENT, Origin.INCUMBENT), (OWN, Origin.OWN_SCHEDULE)):
-            draft = self.drafts.draft(kept, self.store.samples / kept / str(task_index), names)
-            if draft is not None:
-                return InUse(origin, draft)
-        return None
-
-    def _starts_from_known(self, task_index: int) -> bool:
-        """Whether a technique asks for it; what a package's does is not known."""
+    def _asked_for(self, task_index: int, shape: PipelineShape) -> Sequence[KnownSchedule]:
+        """What earlier runs found, if a technique asks for it; what a package's does is not known."""
+        # Looked for in any case: the run's folder keeps what the pipeline is.
+        found = self.known(task_index, shape)
         asking_nothing: set[str] = {*TechniqueName} - {TechniqueName.SKETCHES, TechniqueName.EVOLUTION}
-        return not {*self.techniques(task_index)} <= asking_nothing
-
-    def _known_drafts(self, names: PipelineNames, task_index: int) -> list[Draft]:
-        """The best of earlier runs, each once; what cannot be applied to this pipeline any more is left out."""
-        if task_index not in self._known:
-            drafts: dict[str, Draft] = {}
-            # Asked in any case: the run's folder keeps what the pipeline is.
-            found = self.known(task_index, names.shape)
-            for one in found if self._starts_from_known(task_index) else ():
-                # Anybody may have written it.
-                with contextlib.suppress(Exception):
-                    draft = draft_of(parse_json(one.schedule), names)
-                    drafts.setdefault(self.drafts.sha256(draft, task_index), draft)
-            self._known[task_index] = [*drafts.values()][:_MOST_KNOWN]
-            if self._known[task_index]:
-                count = len(self._known[task_index])
-                which = "the best schedule" if count == 1 else f"the {count} best schedules"
-                self.listen(Notice(f"This run starts from {which} of earlier ones too; --no-history starts without."))
-        return self._known[task_index]
-
-    def _busy(self, names: PipelineNames, timed: Sequence[TimedSchedule]) -> dict[str, float]:
-        """Where the time of the fastest schedule goes that was looked into: shares of the pipeline's Funcs."""
-        known = self.store.database.func_shares()
-        looked = [one for one in timed if known.get(one.symbol)]
-        if not looked:
-            return {}
-        told = known[min(looked, key=lambda one: one.time_ms).symbol]
-        # What is left is Halide's own work, such as waiting for tasks, and copies that only that schedule has.
-        shares = {names.funcs[name]: share for name, share in told.items() if name in names.funcs}
-        total = sum(shares.values())
-        return {name: share / total for name, share in shares.items()} if total > 0 else {}
+        return () if {*self.techniques(task_index)} <= asking_nothing else found
 
     def _seed(self, work: BatchInProgress) -> str:
         return f"{self.context.spec.options.search.seed}/{work.round_index}/{work.task_index}"
@@ -382,7 +289,7 @@ class ScheduleProposals:
     def _outcomes(self, work: BatchInProgress, tried: Sequence[TimedSchedule]) -> list[Outcome]:
         times_ms = {one.symbol: one.time_ms for one in tried}
         candidates = self.store.database.candidates(work.task_index)
-        failed = self._failed(candidates, work.task_index, tried, work.round_index)
+        failed = self._populations.failed(candidates, work.task_index, work.round_index, tried)
         build_s, timing_s = self.store.database.build_times_s(), self._pace.timing_s()
         # A batch's samples are chosen from so many times as many.
         searches = self.context.spec.options.search.pool_factor
@@ -397,18 +304,3 @@ class ScheduleProposals:
             # The default is in any case, whatever it brings.
             if not one.point.origin.gives_default and (one.symbol in times_ms or one.symbol in failed)
         ]
-
-    def _failed(
-        self, candidates: Sequence[Candidate], task_index: int, tried: Sequence[TimedSchedule], round_index: int = 0
-    ) -> dict[str, str]:
-        """The symbols of those that failed in rounds that are over, with the reasons.
-
-        Later rounds are being timed now: how many have failed already differs between equal runs.
-        """
-        known = {one.symbol for one in tried}
-        newest = max((one.round_index for one in candidates if one.symbol in known), default=-1)
-        # One round is timed while the next one is built.
-        newest = max(newest, round_index - 2)
-        over = {one.symbol for one in candidates if one.round_index <= newest}
-        reasons = self.store.database.failure_reasons(task_index)
-        return {symbol: reason for symbol, reason in reasons.items() if symbol in over}

@@ -12,9 +12,9 @@ from halide_autotune.autotune_loop.candidate import (
     kernel_symbol,
 )
 from halide_autotune.autotune_loop.events import SampleFailed
+from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.search.plan import greedy_point
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
-from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measurement import Measurement
@@ -151,7 +151,7 @@ def test_a_dear_build_counts_less_where_timing_takes_longer(make: Make) -> None:
 def test_what_is_being_timed_meanwhile_is_left_out_as_that_differs_between_equal_runs(make: Make) -> None:
     run = make()
     timed = sampled(run)
-    before = run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals._population(0, timed)
+    before = run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals.population(WORK, timed)
     for index in range(8):
         symbol = kernel_symbol(NAME, 1, 0, index)
         point = SchedulePoint(Origin.EVOLUTION, (), ("tile",))
@@ -161,4 +161,4 @@ def test_what_is_being_timed_meanwhile_is_left_out_as_that_differs_between_equal
             run.store.database.add_measurement(measurement, "sample", 0.1)
         else:
             run.store.database.add_failure(SampleFailed(1, 0, index, "measure", "crashed", "No."), symbol=symbol)
-    assert (run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals._population(0, timed)) == before
+    assert (run.proposals.divide(BatchInProgress(2, 0), timed, 12), run.proposals.population(WORK, timed)) == before

@@ -19,7 +19,7 @@ from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSche
 from halide_autotune.autotune_loop.execute.tasks.task import Task
 from halide_autotune.autotune_loop.search import busy_funcs
 from halide_autotune.autotune_loop.search.busy_funcs import BusyFuncs, can_be_asked
-from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
+from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.devices.device import Clock

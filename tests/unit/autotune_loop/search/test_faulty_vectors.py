@@ -57,7 +57,7 @@ def test_only_some_failures_may_be_faults_of_vectors(make: Make, stage: str, rea
     run = make()
     *timed, failed = sampled(run)
     fail(run, failed.symbol, stage, reason)
-    population = run.proposals._population(0, timed)
+    population = run.proposals.population(WORK, timed)
     assert population is not None
     assert [one.symbol for one in population.failed] == ([failed.symbol] if counts else [])
     assert not any(one.has_children for one in population.failed)
@@ -69,18 +69,18 @@ def test_what_has_failed_all_the_time_is_proposed_without_its_vectors(make: Make
     for one in failed:
         fail(run, one.symbol, "measure", "wrong output")
     assert with_vectors(proposed(run, failed[0].sample))
-    none_is_over = run.proposals.propose(WORK, SKETCHES, [], known(run), 3, 0)
+    none_is_over = run.propose(WORK, SKETCHES, [], known(run), 3, 0)
     assert all(WITHOUT not in found(one) for one in none_is_over), "the first batch is being timed"
     third = BatchInProgress(2, 0)
-    sketches = run.proposals.propose(third, SKETCHES, [], known(run), 3, 0)
+    sketches = run.propose(third, SKETCHES, [], known(run), 3, 0)
     assert sketches and all(found(one)[-1] == WITHOUT for one in sketches)
-    again = run.proposals.propose(third, EVOLUTION, [], known(run), 6, 3)
+    again = run.propose(third, EVOLUTION, [], known(run), 6, 3)
     parents = {point.parents[0]: one for one, point in zip(again, points(again), strict=True) if point.parents}
     assert parents and len({one.schedule_sha256 for one in again}) == len(again)
     samples = {each.symbol: each.sample for each in failed}
     for parent, child in parents.items():
         assert with_vectors(proposed(run, child.sample)) < with_vectors(proposed(run, samples[parent]))
-    population = run.proposals._population(0, [], 3)
+    population = run.proposals.population(BatchInProgress(3, 0), [])
     assert population is not None
     assert {one.symbol for one in population.failed if one.has_children} == {*parents}
 
@@ -107,7 +107,7 @@ def searched(run: Setting, draft: Draft) -> SearchedSchedule:
 
 def test_samples_are_edited_where_the_target_gets_their_vectors_wrong(make: Make) -> None:
     run = make(script=lambda task: wrong_in_vectors("output"))
-    edit = run.proposals.editor(WORK, [])
+    edit = run.edits(WORK, [])
     assert edit is not None and TechniqueName.SAMPLING in run.proposals.techniques(0)
     sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in with_vectors(draft)))
     edited = edit(sample)
@@ -121,13 +121,13 @@ def test_samples_are_edited_where_the_target_gets_their_vectors_wrong(make: Make
 
 
 def test_samples_are_edited_by_what_was_learnt_where_vectors_are_doubtful(make: Make) -> None:
-    assert make().proposals.editor(WORK, []) is None, "on x86-64 samples stay as they are, for the cost model"
+    assert make().edits(WORK, []) is None, "on x86-64 samples stay as they are, for the cost model"
     run = make(halide_target="hexagon-32-noos-hvx-hvx_128-hvx_v66")
-    assert run.proposals.editor(WORK, []) is None, "nothing has failed yet"
+    assert run.edits(WORK, []) is None, "nothing has failed yet"
     sample = searched(run, next(draft for draft in header_drafts(NAME) if FUNC in with_vectors(draft)))
     for one in sampled(run, 6):
         fail(run, one.symbol, "measure", "wrong output")
-    edit = run.proposals.editor(BatchInProgress(2, 0), [])
+    edit = run.edits(BatchInProgress(2, 0), [])
     assert edit is not None
     edited = edit(sample)
     assert edited is not None and with_vectors(edited) < with_vectors(proposed_of(sample))
@@ -140,7 +140,7 @@ def proposed_of(sample: SearchedSchedule) -> Draft:
 
 def test_samples_without_such_vectors_stay_as_they_are(make: Make) -> None:
     run = make(script=lambda task: wrong_in_vectors("output"))
-    edit = run.proposals.editor(WORK, [])
+    edit = run.edits(WORK, [])
     assert edit is not None
     draft = next(draft for draft in header_drafts(NAME) if FUNC in with_vectors(draft))
     func = draft.funcs[FUNC]
@@ -150,4 +150,4 @@ def test_samples_without_such_vectors_stay_as_they_are(make: Make) -> None:
     assert damaged.schedule_path is not None
     damaged.schedule_path.write_text("damaged")
     assert edit(damaged) is None
-    assert make("sampling", script=lambda task: wrong_in_vectors("output")).proposals.editor(WORK, []) is None
+    assert make("sampling", script=lambda task: wrong_in_vectors("output")).edits(WORK, []) is None

@@ -267,6 +267,8 @@ def test_where_no_search_succeeds_other_techniques_are_enough_if_there_is_no_def
     weights = store.work / "w.weights"
     write_weights(random_weights(), weights)
     with builder(store, work) as (made, _):
+        monkeypatch.setattr(made.proposals, "population", lambda *given: object())
+        monkeypatch.setattr(made.proposals, "editor", lambda *given: None)
         monkeypatch.setattr(made.proposals, "divide", lambda *given: {"sampling": 2, "sketches": 3})
         monkeypatch.setattr(made.proposals, "propose", lambda *given: chosen)
         monkeypatch.setattr(made.proposals, "submit", made._submit_build)
@@ -293,6 +295,7 @@ def test_each_technique_knows_what_the_batch_has_and_the_last_one_fills_it(
     weights = store.work / "w.weights"
     write_weights(random_weights(), weights)
     with builder(store, no_task) as (made, _):
+        monkeypatch.setattr(made.proposals, "population", lambda *given: object())
         monkeypatch.setattr(made.proposals, "divide", lambda *given: {"sketches": 3, "annealing": 1, "evolution": 0})
         monkeypatch.setattr(made.proposals, "batch_size", lambda *given: 5)
         monkeypatch.setattr(made.proposals, "propose", propose)

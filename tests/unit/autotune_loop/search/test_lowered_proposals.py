@@ -42,7 +42,7 @@ def lowered(run: Setting) -> list[str]:
 def test_what_is_proposed_was_lowered_and_its_loop_nest_is_kept(make: Make, model: str, acquisition: str) -> None:
     run = make(script=answer, model=model, acquisition=acquisition)
     timed = sampled(run, ENOUGH_TIMED + 5)
-    proposed = run.proposals.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
+    proposed = run.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
     assert len(proposed) == WANTED
     texts = lowered(run)
     assert len({*texts}) == len(texts) > 2 * WANTED, "each once, and more than are proposed"
@@ -54,18 +54,18 @@ def test_what_is_proposed_was_lowered_and_its_loop_nest_is_kept(make: Make, mode
 def test_the_next_batch_lowers_only_what_is_new(make: Make) -> None:
     run = make(script=answer)
     timed = sampled(run, ENOUGH_TIMED + 5)
-    run.proposals.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
+    run.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
     before = {*lowered(run)}
-    run.proposals.propose(BatchInProgress(2, 0), TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
+    run.propose(BatchInProgress(2, 0), TechniqueName.EVOLUTION, timed, known(run), WANTED, 0)
     texts = lowered(run)
     assert before < {*texts} and len({*texts}) == len(texts)
 
 
 def test_with_another_model_and_with_few_times_nothing_is_lowered(make: Make) -> None:
     few = make(script=answer)
-    few.proposals.propose(WORK, TechniqueName.EVOLUTION, sampled(few, 5), known(few), WANTED, 0)
+    few.propose(WORK, TechniqueName.EVOLUTION, sampled(few, 5), known(few), WANTED, 0)
     other = make(script=answer, model="gaussian_process")
-    other.proposals.propose(WORK, TechniqueName.EVOLUTION, sampled(other, ENOUGH_TIMED + 5), known(other), WANTED, 0)
+    other.propose(WORK, TechniqueName.EVOLUTION, sampled(other, ENOUGH_TIMED + 5), known(other), WANTED, 0)
     assert not lowered(few) and not lowered(other)
 
 
@@ -84,8 +84,8 @@ def test_loop_nests_are_written_with_the_code_where_models_want_them(make: Make)
 
 def test_what_was_lowered_for_its_choice_is_not_described_again(make: Make) -> None:
     run = make(script=answer)
-    proposed = run.proposals.propose(WORK, TechniqueName.EVOLUTION, sampled(run, ENOUGH_TIMED), known(run), WANTED, 0)
-    (sketch, *_) = run.proposals.propose(WORK, TechniqueName.SKETCHES, [], known(run), 1, WANTED)
+    proposed = run.propose(WORK, TechniqueName.EVOLUTION, sampled(run, ENOUGH_TIMED), known(run), WANTED, 0)
+    (sketch, *_) = run.propose(WORK, TechniqueName.SKETCHES, [], known(run), 1, WANTED)
     for candidate in (proposed[0], sketch):
         run.proposals.submit(candidate).result()
     builds = [task.describes for task in run.asked if isinstance(task, BuildSchedule)]

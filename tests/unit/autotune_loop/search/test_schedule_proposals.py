@@ -19,19 +19,16 @@ from halide_autotune.autotune_loop.candidate import (
     technique_of,
 )
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
-from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
-from halide_autotune.autotune_loop.events import Notice, SampleFailed
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import BuildSchedule, DescribePipeline
 from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
-from halide_autotune.autotune_loop.search import schedule_proposals
 from halide_autotune.autotune_loop.search.batch_builder import mix
+from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
-from halide_autotune.autotune_loop.search.schedule_proposals import TimedSchedule
 from halide_autotune.autotune_loop.technique_name import TechniqueName
-from tests.drafted_pipelines import header_drafts, recorded, starting_drafts
+from tests.drafted_pipelines import header_drafts, recorded
 from tests.known_schedules import known as known_schedule
 from tests.proposal_setting import NAME, WORK, Make, known, points, sampled
 
@@ -41,7 +38,7 @@ _, SKETCHES, EVOLUTION, _, _ = TechniqueName
 def test_a_proposal_is_kept_with_its_header_its_parents_and_its_moves(make: Make) -> None:
     run = make()
     timed = sampled(run)
-    made = run.proposals.propose(WORK, EVOLUTION, timed, known(run), 6, 2)
+    made = run.propose(WORK, EVOLUTION, timed, known(run), 6, 2)
     assert [one.sample for one in made] == [f"batch_1_0/{place}" for place in range(2, 8)]
     assert [one.symbol for one in made] == [kernel_symbol(NAME, 1, 0, place) for place in range(2, 8)]
     for one, point in zip(made, points(made), strict=True):
@@ -57,15 +54,15 @@ def test_a_proposal_is_kept_with_its_header_its_parents_and_its_moves(make: Make
 def test_what_is_known_is_not_proposed_again(make: Make) -> None:
     run = make()
     timed = sampled(run)
-    first = run.proposals.propose(WORK, SKETCHES, timed, known(run), 5, 0)
-    again = run.proposals.propose(BatchInProgress(2, 0), SKETCHES, timed, known(run), 40, 0)
+    first = run.propose(WORK, SKETCHES, timed, known(run), 5, 0)
+    again = run.propose(BatchInProgress(2, 0), SKETCHES, timed, known(run), 40, 0)
     hashes = [one.schedule_sha256 for one in (*first, *again)]
     assert len(first) == 5 and again and len(set(hashes)) == len(hashes)
-    assert run.proposals.propose(BatchInProgress(3, 0), SKETCHES, timed, known(run), 5, 0) == [], "there are no more"
+    assert run.propose(BatchInProgress(3, 0), SKETCHES, timed, known(run), 5, 0) == [], "there are no more"
     children = [
         one
         for round_index in range(2, 5)
-        for one in run.proposals.propose(BatchInProgress(round_index, 0), EVOLUTION, timed, known(run), 8, 20)
+        for one in run.propose(BatchInProgress(round_index, 0), EVOLUTION, timed, known(run), 8, 20)
     ]
     assert len({one.schedule_sha256 for one in children}) == len(children) == 24
 
@@ -73,10 +70,10 @@ def test_what_is_known_is_not_proposed_again(make: Make) -> None:
 def test_a_task_starts_from_the_fastest_of_another_one_of_the_run_that_differs_in_sizes_alone(make: Make) -> None:
     run = make()
     other = BatchInProgress(1, 1)
-    assert "of another size" not in moves(run.proposals.propose(other, SKETCHES, [], set(), 3, 0))
+    assert "of another size" not in moves(run.propose(other, SKETCHES, [], set(), 3, 0))
     timed = sampled(run)
-    run.proposals.propose(WORK, EVOLUTION, timed, known(run), 1, 0)
-    first, *others = run.proposals.propose(BatchInProgress(2, 1), SKETCHES, [], set(), 3, 0)
+    run.propose(WORK, EVOLUTION, timed, known(run), 1, 0)
+    first, *others = run.propose(BatchInProgress(2, 1), SKETCHES, [], set(), 3, 0)
     assert moves([first]) == ["of another size"] and "of another size" not in moves(others)
     fastest = min(timed, key=lambda one: one.time_ms)
     path = run.store.schedule_path(run.store.samples / fastest.sample)
@@ -91,7 +88,7 @@ def moves(made: list[Candidate]) -> list[str]:
 def test_what_was_sampled_is_not_proposed_although_its_hash_is_of_features(make: Make) -> None:
     """A sketch that Halide's search has found, too."""
     run = make()
-    fresh = run.proposals.propose(WORK, SKETCHES, [], set(), 1, 0)
+    fresh = run.propose(WORK, SKETCHES, [], set(), 1, 0)
     other = make()
     draft = draft_of(
         parse_schedule(run.store.schedule_path(run.store.samples / fresh[0].sample).read_text()), recorded(NAME)
@@ -100,16 +97,16 @@ def test_what_was_sampled_is_not_proposed_although_its_hash_is_of_features(make:
     folder.mkdir(parents=True)
     other.store.schedule_path(folder).write_text(print_header(schedule_of(draft, recorded(NAME), NAME), NAME))
     timed = [TimedSchedule("found", "batch_0_0/0", 1.0)]
-    made = other.proposals.propose(WORK, SKETCHES, timed, set(), 30, 0)
+    made = other.propose(WORK, SKETCHES, timed, set(), 30, 0)
     assert made and fresh[0].schedule_sha256 not in {one.schedule_sha256 for one in made}
 
 
 def test_children_have_children(make: Make) -> None:
     run = make()
     timed = sampled(run, 1)
-    made = run.proposals.propose(WORK, EVOLUTION, timed, known(run), 3, 0)
+    made = run.propose(WORK, EVOLUTION, timed, known(run), 3, 0)
     timed += [TimedSchedule(one.symbol, one.sample, 0.5) for one in made]
-    next_made = run.proposals.propose(BatchInProgress(2, 0), EVOLUTION, timed, known(run), 12, 0)
+    next_made = run.propose(BatchInProgress(2, 0), EVOLUTION, timed, known(run), 12, 0)
     assert {one.symbol for one in made} & {parent for point in points(next_made) for parent in point.parents}
 
 
@@ -117,7 +114,7 @@ def test_children_have_children(make: Make) -> None:
 def test_equal_seeds_propose_alike(make: Make, technique: TechniqueName) -> None:
     def proposed(seed: int, work: BatchInProgress = WORK) -> list[tuple[object, ...]]:
         run = make(seed=seed)
-        made = run.proposals.propose(work, technique, sampled(run), known(run), 6, 0)
+        made = run.propose(work, technique, sampled(run), known(run), 6, 0)
         return [(point, one.schedule_sha256) for point, one in zip(points(made), made, strict=True)]
 
     assert proposed(1) == proposed(1)
@@ -130,14 +127,14 @@ def test_what_is_in_use_is_the_first_sketch(make: Make, kept: str, origin: Origi
     run = make()
     own = header_drafts(NAME)[0]
     run.store.keep_header(kept, 0, print_header(schedule_of(own, recorded(NAME), NAME), NAME))
-    (first,) = run.proposals.propose(BatchInProgress(0, 0), SKETCHES, [], set(), 1, 0)
+    (first,) = run.propose(BatchInProgress(0, 0), SKETCHES, [], set(), 1, 0)
     assert first.point == SchedulePoint(origin, (), (origin.value,))
     assert technique_of(first.point) == SKETCHES
     text = run.store.schedule_path(run.store.samples / first.sample).read_text()
     assert draft_of(parse_schedule(text), recorded(NAME)) == own
     assert all(
         point.moves != (origin.value,)
-        for point in points(run.proposals.propose(BatchInProgress(0, 1), SKETCHES, [], set(), 3, 1))
+        for point in points(run.propose(BatchInProgress(0, 1), SKETCHES, [], set(), 3, 1))
     )
 
 
@@ -146,54 +143,15 @@ def test_what_earlier_runs_found_comes_before_sketches(make: Make) -> None:
     texts = [print_json(schedule_of(draft, recorded(NAME), NAME)) for draft in drafts]
     foreign = print_json(schedule_of(header_drafts("separable_filter")[0], recorded("separable_filter"), "other"))
     run = make(known=[known_schedule(1.0, text) for text in ("damaged", foreign, *texts)])
-    first, second, third = run.proposals.propose(BatchInProgress(0, 0), SKETCHES, [], set(), 3, 0)
+    first, second, third = run.propose(BatchInProgress(0, 0), SKETCHES, [], set(), 3, 0)
     assert first.point == second.point == SchedulePoint(Origin.HISTORY, (), ("history",))
     assert found_by(first.point) == "history" and technique_of(first.point) == SKETCHES
     headers = [run.store.schedule_path(run.store.samples / one.sample).read_text() for one in (first, second)]
     assert [draft_of(parse_schedule(text), recorded(NAME)) for text in headers] == [*drafts]
     assert third.point.origin is Origin.SKETCH
     # Evolution starts from them, too, before anything is timed.
-    children = run.proposals.propose(BatchInProgress(0, 1), EVOLUTION, [], set(), 3, 0)
+    children = run.propose(BatchInProgress(0, 1), EVOLUTION, [], set(), 3, 0)
     assert len(children) == 3
-
-
-def test_no_schedule_of_a_stranger_ends_a_run(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was merged may hold anything that can be parsed."""
-
-    def failing(*arguments: object) -> Draft:
-        raise ValueError("'y' is not in list")
-
-    monkeypatch.setattr(schedule_proposals, "draft_of", failing)
-    text = print_json(schedule_of(header_drafts(NAME)[0], recorded(NAME), NAME))
-    run = make(known=[known_schedule(1.0, text)])
-    assert run.proposals._population(0, []) is not None and run.heard == []
-
-
-def test_what_earlier_runs_found_is_told_where_it_is_tried(make: Make) -> None:
-    texts = [print_json(schedule_of(draft, recorded(NAME), NAME)) for draft in starting_drafts(NAME)[:6]]
-    schedules = [known_schedule(float(number), text) for number, text in enumerate([*texts, *texts], 1)]
-    for technique, count in (("sampling,sketches", 4), ("sampling,evolution", 4), ("sampling,pattern", 0)):
-        run = make(technique, known=schedules)
-        for _ in range(2):
-            population = run.proposals._population(0, [])
-            assert population is not None and len(population.known) == count
-        told = [event.text for event in run.heard if isinstance(event, Notice)]
-        sentence = "This run starts from the 4 best schedules of earlier ones too; --no-history starts without."
-        assert told == ([sentence] if count else [])
-
-
-def test_what_the_pipeline_is_is_kept_whatever_the_techniques(make: Make) -> None:
-    """So that what the run times can go into the history."""
-    run = make("sampling,pattern")
-    asked: list[int] = []
-
-    def known_of(index: int, shape: object) -> tuple[()]:
-        asked.append(index)
-        return ()
-
-    run.proposals.known = known_of
-    run.proposals._population(0, [])
-    assert asked == [0]
 
 
 def test_a_schedule_that_cannot_be_read_is_no_parent(make: Make) -> None:
@@ -201,34 +159,13 @@ def test_a_schedule_that_cannot_be_read_is_no_parent(make: Make) -> None:
     timed = sampled(run)
     run.store.schedule_path(run.store.samples / timed[0].sample).write_text("damaged")
     run.store.schedule_path(run.store.samples / timed[1].sample).unlink()
-    made = run.proposals.propose(WORK, EVOLUTION, timed, known(run), 6, 0)
+    made = run.propose(WORK, EVOLUTION, timed, known(run), 6, 0)
     assert len(made) == 6 and {parent for point in points(made) for parent in point.parents} == {timed[2].symbol}
-
-
-def test_moves_of_candidates_that_failed_are_told(make: Make) -> None:
-    run = make()
-    point = SchedulePoint(Origin.EVOLUTION, ("a",), ("tile", "unroll", "tile"))
-    symbol = kernel_symbol(NAME, 1, 0, 0)
-    run.store.database.add_candidate(Candidate(1, 0, 0, symbol, point, "hash", 0.0))
-    run.store.database.add_failure(SampleFailed(1, 0, 0, "build", "failed", "No."), symbol=symbol)
-    beside = Candidate(1, 0, 1, kernel_symbol(NAME, 1, 0, 1), point, "other hash", 0.0)
-    run.store.database.add_candidate(beside)
-    timed = [*sampled(run), TimedSchedule(beside.symbol, beside.sample, 9.0)]
-    population = run.proposals._population(0, timed)
-    assert population is not None
-    assert dict(population.failed_moves) == {"tile": 1, "unroll": 1}
-    assert [one.time_ms for one in population.tried] == [1.0, 2.0, 3.0] and population.cores == 4
-
-
-def test_vectors_of_floats_are_for_targets_that_have_them(make: Make) -> None:
-    for target, expected in (("x86-64-linux", True), ("hexagon-32-qurt-hvx_128", False)):
-        population = make(halide_target=target).proposals._population(0, [])
-        assert population is not None and population.names.shape.has_float_vectors is expected
 
 
 def test_what_is_built_is_the_schedule_within_a_few_times_what_others_took(make: Make) -> None:
     run = make(script=lambda task: recorded(NAME).shape if isinstance(task, DescribePipeline) else task)
-    made = run.proposals.propose(WORK, EVOLUTION, sampled(run), known(run), 2, 0)
+    made = run.propose(WORK, EVOLUTION, sampled(run), known(run), 2, 0)
     limits = []
     for index, build_s in enumerate((None, 0.1, 0.2, 0.3, 30.0, 30.0, 30.0, 30.0)):
         if build_s is not None:

@@ -64,7 +64,7 @@ def test_a_pipeline_that_cannot_be_described_is_left_to_sampling_which_is_told_o
     run = make(script=lambda task: failure)
     for _ in range(3):
         assert run.proposals.techniques(0) == (SAMPLING,)
-    assert run.proposals.propose(WORK, EVOLUTION, sampled(run), (), 4, 0) == []
+    assert run.propose(WORK, EVOLUTION, sampled(run), (), 4, 0) == []
     (notice,) = run.heard
     assert isinstance(notice, Notice) and notice.warning
     assert notice.text.endswith("cannot be described: It has crashed."), "a sentence, and no record"
@@ -86,7 +86,7 @@ def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
     )
     run = make("evolution,faulty,sampling")
     assert run.proposals.techniques(0) == (SAMPLING, "faulty", EVOLUTION)
-    made = run.proposals.propose(WORK, "faulty", sampled(run), known(run), 6, 0)
+    made = run.propose(WORK, "faulty", sampled(run), known(run), 6, 0)
     assert [(one.point.origin, technique_of(one.point)) for one in made] == [(Origin.PLUG_IN, "faulty")] * 2
     assert run.store.database.candidates(0)[-1].point == made[-1].point, "it is read as it was written"
     assert [event.text for event in run.heard if isinstance(event, Notice)] == [
@@ -94,7 +94,7 @@ def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
     ]
     assert run.proposals.techniques(0) == (SAMPLING, EVOLUTION)
     alone = make("faulty")
-    assert len(alone.proposals.propose(WORK, "faulty", sampled(alone), known(alone), 6, 0)) == 2
+    assert len(alone.propose(WORK, "faulty", sampled(alone), known(alone), 6, 0)) == 2
     assert alone.proposals.techniques(0) == (SAMPLING,), "a run goes on"
 
 
@@ -116,7 +116,7 @@ def test_techniques_hear_where_the_time_of_the_fastest_goes(make: Make, monkeypa
     tried = sampled(run)
 
     def busy() -> dict[str, float]:
-        run.proposals.propose(WORK, "curious", tried, known(run), 4, 0)
+        run.propose(WORK, "curious", tried, known(run), 4, 0)
         return {**curious.given[-1].busy}
 
     assert busy() == {}
