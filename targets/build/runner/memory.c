@@ -94,7 +94,7 @@ static size_t needed_bytes(const struct argument *argument) {
 void allocate_buffer(struct argument *argument) {
     argument->data_bytes = needed_bytes(argument);
     const size_t all_bytes = argument->data_bytes + 2 * GUARD_BYTES + ALIGNMENT_BYTES;
-    uint8_t *block = malloc(all_bytes);
+    uint8_t *block = calloc(1, all_bytes);
     if (!block) {
         fail(EXIT_RESOURCES, "memory", "Not enough memory for the buffer '%s' of %llu bytes.", argument->meta->name,
              (unsigned long long)argument->data_bytes);
@@ -102,7 +102,6 @@ void allocate_buffer(struct argument *argument) {
     const uintptr_t first = (uintptr_t)block + GUARD_BYTES;
     argument->data = block + GUARD_BYTES + (ALIGNMENT_BYTES - first % ALIGNMENT_BYTES) % ALIGNMENT_BYTES;
     memset(argument->data - GUARD_BYTES, GUARD_VALUE, GUARD_BYTES);
-    memset(argument->data, 0, argument->data_bytes);
     memset(argument->data + argument->data_bytes, GUARD_VALUE, GUARD_BYTES);
     argument->buffer.host = argument->data;
 }
