@@ -145,6 +145,7 @@ class Rounds:
         self.budget.begin("opening the device")
         self.dispatcher.open(stop.is_set)
         self.budget.begin("preparing the reference")
+        self._proposals.begin()
         on_held = self._plan.reserve.add_reference
         self._states = prepare_references(
             self.executor, self.dispatcher, self.store, self.context, settings, self.listen, stop, on_held

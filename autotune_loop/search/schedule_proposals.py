@@ -111,6 +111,11 @@ class ScheduleProposals:
         self._without_search: set[int] = set()
         self.left = LeftCandidates()
 
+    def begin(self) -> None:
+        """Begin with what the first batch is proposed from, before anything can be built for it."""
+        if may_propose(self.context, self.context.tasks[0]):
+            self.drafts.begin(0)
+
     def techniques(self, task_index: int) -> tuple[str, ...]:
         """Those that are asked for and can be used for a task."""
         asked = self.context.spec.options.search.technique

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from typing import TypeAlias
 
 from halide_autotune.autotune_loop.candidate import Candidate, SchedulePoint, SearchedSchedule
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
@@ -28,11 +30,12 @@ from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaul
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.devices.timing.measurement import MeasureFailureReason
-from halide_autotune.targets.errors import GeneratorError
-from halide_autotune.targets.generator.run import GeneratorFailureReason
+from halide_autotune.targets.errors import GeneratorError, SdkError
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.schedule.header import read_schedule
 
+Description: TypeAlias = "Future[PipelineShape | GeneratorFailure | SdkError]"
 # What vectors of a target may make of a schedule, if Halide's code for it is wrong.
 _FAULTS_OF_VECTORS = {
     GeneratorFailureReason.CRASHED.value,
@@ -50,16 +53,24 @@ class RunDrafts:
     store: RunStore
     context: RunContext
     listen: Listener
+    _descriptions: dict[int, Description] = field(default_factory=dict)
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
     _hashes: dict[str, str] = field(default_factory=dict)
 
+    def begin(self, task_index: int) -> None:
+        """Have a task's pipeline described, which `names` waits for."""
+        if task_index not in self._descriptions:
+            folder = self.context.workspace.work_folder / "shape" / str(task_index)
+            is_lowered = self.context.spec.options.search.model in OF_NESTS
+            described = self.executor.submit(DescribePipeline(folder, task_index, is_lowered))
+            self._descriptions[task_index] = described
+
     def names(self, task_index: int) -> PipelineNames | None:
         """The names of a task's pipeline; None, which is told once, where it cannot be described."""
         if task_index not in self._names:
-            folder = self.context.workspace.work_folder / "shape" / str(task_index)
-            is_lowered = self.context.spec.options.search.model in OF_NESTS
-            shape = self.executor.submit(DescribePipeline(folder, task_index, is_lowered)).result()
+            self.begin(task_index)
+            shape = self._descriptions[task_index].result()
             if isinstance(shape, PipelineShape):
                 shape = replace(shape, has_float_vectors=has_float_vectors(self.context))
             self._names[task_index] = PipelineNames(shape) if isinstance(shape, PipelineShape) else None

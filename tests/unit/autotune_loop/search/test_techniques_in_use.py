@@ -37,13 +37,17 @@ def test_gpus_and_tuned_parameters_are_left_to_sampling_and_nothing_is_described
     make: Make, left: dict[str, Any]
 ) -> None:
     run = make(**left)
+    run.proposals.begin()
     assert run.proposals.techniques(0) == (SAMPLING,)
     assert run.proposals.divide(WORK, sampled(run), 8) == {SAMPLING: 8}
     assert run.asked == []
 
 
-def test_a_pipeline_is_described_once(make: Make) -> None:
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_pipeline_is_described_once(make: Make, begins: bool) -> None:
     run = make()
+    if begins:
+        run.proposals.begin()
     for _ in range(3):
         run.proposals.techniques(0)
     assert [type(task) for task in run.asked] == [DescribePipeline]
