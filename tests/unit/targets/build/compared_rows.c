@@ -13,7 +13,7 @@ bool agrees(bool at_once, const uint8_t *expected, const uint8_t *actual, int64_
     const struct halide_type_t type = {.code = halide_type_float, .bits = 32, .lanes = 1};
     bool agree = true;
     if (at_once) {
-        agree = single_rows_agree(&c, expected, actual, width);
+        agree = singles_agree(&c, expected, actual, width);
     } else {
         for (int64_t x = 0; x < width; x++) {
             const double e = load_float(type, expected + 4 * x), a = load_float(type, actual + 4 * x);
