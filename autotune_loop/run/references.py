@@ -27,6 +27,7 @@ from halide_autotune.autotune_loop.measure.output_tolerance import (
 )
 from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
 from halide_autotune.autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
+from halide_autotune.autotune_loop.play_off.verdict import sentence
 from halide_autotune.autotune_loop.run.nothing_timed import SEARCHES_ALONE, no_search
 from halide_autotune.autotune_loop.run.task_state import TaskState
 from halide_autotune.autotune_loop.run.timed import Timed
@@ -257,9 +258,7 @@ class _Preparation:
                 if self.context.profile.has_doubtful_vectors and not built.is_plain:
                     self._warn_of_vectors(built, trouble)
                 if built.autoscheduler == OWN_SCHEDULE and self._task.space is None:
-                    text = (
-                        "Outputs are compared with those of the generator's own schedule, because no other could run."
-                    )
+                    text = f"Outputs are compared with those of {built.title}, because no other could run."
                     self.listen(Notice(f"{text}{trouble}"))
                 if result is not None:
                     self._use_as_yardstick(state, built.kernel, result)
@@ -271,7 +270,7 @@ class _Preparation:
             check_reference_failure(result)
             late = result.reason is MeasureFailureReason.TIMED_OUT
             advice = self.context.limits.advice("reference_run_s") if late else ""
-            trouble += f" {built.autoscheduler}'s schedule failed: {result.message}{advice}"
+            trouble += f" {sentence(built.title)} failed: {result.message}{advice}"
             built = self._submit(_REFERENCE, built.position + 1).result()
         if isinstance(built, GeneratorFailure):
             trouble += f" {built.message}"
@@ -292,7 +291,7 @@ class _Preparation:
 
     def _warn_of_vectors(self, built: BuiltReference, trouble: str) -> None:
         text = (
-            f"Outputs are compared with those of {built.autoscheduler}'s schedule, because plain loops could not run."
+            f"Outputs are compared with those of {built.title}, because plain loops could not run."
             f" Bugs in Halide's vector code for this target may affect both.{trouble}"
         )
         self.listen(Notice(text, warning=True))
@@ -306,7 +305,7 @@ class _Preparation:
                     self._let_compete(_RIVAL, state, built, result, held_s)
                 return
             if result is not None:
-                self.listen(Notice(f"{built.autoscheduler}'s schedule is left out: {result.message}"))
+                self.listen(Notice(f"{sentence(built.title)} is left out: {result.message}"))
             built = self._submit(_RIVAL, built.position + 1).result()
 
     def _checked(
@@ -337,9 +336,9 @@ class _Preparation:
         if placement is not None and state.scale is not None:
             median_ms = state.scale.time_ms(placement.relative)
         time_text = f"{median_ms:.4g} ms{measurement.clock.mark} (one timing)"
-        who = f"{built.autoscheduler}'s schedule"
+        who = sentence(built.title)
         if kind == _REFERENCE:
-            who = f"The reference, {who},"
+            who = f"The reference, {built.title},"
         self.listen(Notice(f"{who} takes {time_text}, and can win."))
         state.add_timed(
             Timed(

@@ -71,6 +71,12 @@ class BuiltReference:
     uses_float: bool | None = None
 
     @property
+    def title(self) -> str:
+        """What messages call it, as in "Mullapudi2016's schedule"."""
+        whose = "the generator's own" if self.autoscheduler == OWN_SCHEDULE else f"{self.autoscheduler}'s"
+        return f"{whose} schedule"
+
+    @property
     def is_plain(self) -> bool:
         """Whether it is in plain loops, which the other autoschedulers' are independent of."""
         return self.autoscheduler == ALL_AT_ROOT
