@@ -27,8 +27,8 @@ check: setup ## Run what takes seconds: style, types, imports and the quick test
 quick: setup
 	@$(PYTHON) -m pytest -n 2 -q -m quick
 
-test: setup peers ## Run all tests.
-	@$(PYTHON) -m pytest -n 4 || { code=$$?; \
+test: setup peers ## Run all tests, and tell which took longest.
+	@$(PYTHON) -m pytest -n 4 --durations 20 || { code=$$?; \
 		[ $$code -ne 5 ] || echo "test: pytest found no tests to run." >&2; exit $$code; }
 
 # The variable keeps the theme from telling about its successor.
