@@ -128,7 +128,7 @@ class BatchBuilder:
         count -= len(left)
         shares = self.proposals.divide(work, tried, count)
         sampled = shares.pop(TechniqueName.SAMPLING, 0)
-        population = self.proposals.population(work, tried)
+        population = self.proposals.population(work, tried) if count > 0 else None
         work.edit = self.proposals.editor(work, population) if sampled > 0 else None
         # What the pool's searches take says whether the default's has the time that it needs.
         is_after_pool = full_search and round_index == 0 and sampled > 0

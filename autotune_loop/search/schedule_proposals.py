@@ -172,6 +172,8 @@ class ScheduleProposals:
             known: hashes of the schedules that were chosen before.
             first: the first candidate's place in the batch.
         """
+        if count < 1:
+            return []  # a technique that is asked fits its models, and lowers children, before the first is there
         seed = f"{technique}/{self._seed(work)}"
         # Those of Halide's samples are known by their features.
         before = {one.symbol: one.draft for one in population.tried}

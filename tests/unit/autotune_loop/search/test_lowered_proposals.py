@@ -61,6 +61,13 @@ def test_the_next_batch_lowers_only_what_is_new(make: Make) -> None:
     assert before < {*texts} and len({*texts}) == len(texts)
 
 
+def test_for_a_technique_without_a_share_nothing_is_lowered(make: Make) -> None:
+    run = make(script=answer)
+    timed = sampled(run, ENOUGH_TIMED + 5)
+    assert run.propose(WORK, TechniqueName.EVOLUTION, timed, known(run), 0, 0) == []
+    assert not lowered(run)
+
+
 def test_with_another_model_and_with_few_times_nothing_is_lowered(make: Make) -> None:
     few = make(script=answer)
     few.propose(WORK, TechniqueName.EVOLUTION, sampled(few, 5), known(few), WANTED, 0)
