@@ -4,7 +4,8 @@
 
 #include "runner.h"
 
-/* Where schedules round differently, few elements differ: so many are looked at one by one for each of these. */
+/* A row is compared in parts of so many elements: where schedules round differently, few elements differ, and only
+ * their parts are looked at one by one. */
 enum { LONGEST_PART = 256 };
 
 struct comparison {
@@ -179,7 +180,7 @@ static bool singles_agree(struct comparison *c, const uint8_t *expected, const u
     return !disagrees;
 }
 
-/* Compares elements that are side by side in both, as long as `step` bytes are between the actual ones. */
+/* Compares a part of a row, whose actual elements are `step` bytes apart. */
 static void compare_part(struct comparison *c, const uint8_t *expected, const uint8_t *actual, int64_t step,
                          const int32_t *coordinates, int64_t first, int64_t count) {
     const size_t element = element_bytes(c->type);
