@@ -8,9 +8,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -21,11 +19,6 @@ from halide_autotune.sdk.display.display import STOPPING, Display, FollowUp
 from halide_autotune.sdk.display.live_view import live_view
 from halide_autotune.sdk.display.run_progress import RunProgress
 from halide_autotune.sdk.display.summary import print_summary
-from halide_autotune.targets.errors import RunFolderError
-
-if TYPE_CHECKING:
-    from halide_autotune.autotune_loop.candidate import Measured
-
 
 # Shown until the run has its device and its folder, which takes seconds.
 _STARTING = "starting: looking at the generator and the devices"
@@ -66,8 +59,6 @@ class LiveDisplay(Display):
                 self._console.print(event.text, style="" if event == STOPPING else "dim")
             if isinstance(event, Notice) and event.warning:
                 self._warnings.append(event.text)
-            if isinstance(event, RunStarted) and event.resumed:
-                self._progress.add_earlier(earlier_samples(event.run_folder))
         if isinstance(event, RunStarted):
             self._drawing.enter_context(no_keyboard_echo())
             self._drawing.enter_context(self._live)
@@ -87,17 +78,6 @@ class LiveDisplay(Display):
     def _frame(self) -> RenderableType:
         with self._lock:
             return live_view(self._progress, self._console.width, self._console.height)
-
-
-def earlier_samples(run_folder: str) -> Sequence[Measured]:
-    """Return the schedules timed so far in a run folder; none if it cannot be read, which the run itself reports."""
-    from halide_autotune.autotune_loop.store.run_database import RunDatabase
-
-    try:
-        with contextlib.closing(RunDatabase(Path(run_folder) / "tuning.db")) as database:
-            return database.measured()
-    except RunFolderError:
-        return ()
 
 
 @contextlib.contextmanager

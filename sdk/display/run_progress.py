@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import Measured, Origin, is_default
 from halide_autotune.autotune_loop.events import (
@@ -28,6 +30,7 @@ from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.devices.device import Clock
 from halide_autotune.sdk.display.display import STOPPING
 from halide_autotune.sdk.display.quantities import TimeUnit, unit_of
+from halide_autotune.targets.errors import RunFolderError
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ class RunProgress:
         match event:
             case RunStarted():
                 self.started = event
+                if event.resumed:
+                    self.add_earlier(_earlier(event.run_folder))
             case Notice() if event == STOPPING:
                 self.stopping = True
             case Notice():
@@ -294,6 +299,17 @@ class RunProgress:
             duration_s=self._batch_ends_s[-1] - before_s,
         )
         self.batches.append(record)
+
+
+def _earlier(run_folder: str) -> Sequence[Measured]:
+    """The schedules timed so far in a run folder; none if it cannot be read, which the run itself reports."""
+    from halide_autotune.autotune_loop.store.run_database import RunDatabase
+
+    try:
+        with contextlib.closing(RunDatabase(Path(run_folder) / "tuning.db")) as database:
+            return database.measured()
+    except RunFolderError:
+        return ()
 
 
 def _spearman(batch: _BatchSamples) -> float | None:

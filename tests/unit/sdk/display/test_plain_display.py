@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from pathlib import Path
 
 import pytest
 
 from halide_autotune.autotune_loop.events import BatchDone, BestImproved, Notice, PlayOff, SampleMeasured
+from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.sdk.display.display import STOPPING
 from halide_autotune.sdk.display.event_lines import event_lines
 from halide_autotune.sdk.display.plain_display import PlainDisplay
 from halide_autotune.sdk.display.run_progress import RunProgress
+from tests.recorded_run_folder import write_run_folder
 from tests.unit.sdk.display.recorded_run import STARTED, StandingClock, progress_after, run_events, started
 
 EMULATED = "emul"
@@ -88,6 +92,17 @@ def test_times_of_a_run_keep_the_unit_of_its_default() -> None:
     assert event_lines(best, progress, verbose=True) == [
         "best 0.04000 ms (one timing), 20.00 times as fast as the default (0.8000 ms); batch_1_0/1"
     ]
+
+
+def test_a_resumed_run_tells_the_best_of_before(tmp_path: Path) -> None:
+    write_run_folder(tmp_path / "run", 5)
+    with contextlib.closing(RunDatabase(tmp_path / "run" / "tuning.db")) as database:
+        best_ms = min(one.median_ms for one in database.measured())
+    event = BatchDone(1, 0, 0, 4, {})
+    progress = progress_after([started(clock="wall", resumed=True, run_folder=str(tmp_path / "run")), event])
+    (line,) = event_lines(event, progress)
+    assert line.startswith(f"round 2/2  best {best_ms:#.4g} ms (")
+    assert line.endswith("0 timed  4 failed")
 
 
 def test_argument_sets_are_named_where_there_are_several() -> None:
