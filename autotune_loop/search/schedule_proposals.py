@@ -15,6 +15,7 @@ from halide_autotune.autotune_loop.candidate import (
     kernel_symbol,
     technique_of,
 )
+from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
@@ -139,11 +140,16 @@ class ScheduleProposals:
         outcomes = self._outcomes(work, tried)
         if outcomes:
             return divide(outcomes, techniques, count)
-        is_first = work.round_index == 0
-        sampled = round(_FIRST_SHARE * count) if is_first and TechniqueName.SAMPLING in techniques else 0
+        sampled = self._first_samples(count) if work.round_index == 0 and TechniqueName.SAMPLING in techniques else 0
         second = next(each for each in techniques if each != TechniqueName.SAMPLING)
         # The last one takes what the others have no schedules for.
         return {**dict.fromkeys(techniques, 0), TechniqueName.SAMPLING: sampled, second: count - sampled}
+
+    def _first_samples(self, count: int) -> int:
+        """How many of the first batch are Halide's samples: enough for its cost model, if that is what they are for."""
+        if self.context.only_records:
+            return min(count, max(MIN_UNIQUE_SCHEDULES, count // 2))
+        return round(_FIRST_SHARE * count)
 
     def batch_size(self, task_index: int, most: int, left_s: float | None) -> int:
         """How many schedules a batch has; see `RunPace.batch_size`. Without evolution there are no generations."""

@@ -40,6 +40,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
             acquisition: str = "bound",
             at_once: int = 1,
             pool_factor: float = 2.0,
+            only_records: bool = False,
         ) -> Setting:
             folder = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
             store = RunStore(folder, make_record(make_spec(make_task(NAME))), resume=False)
@@ -70,6 +71,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
                 parallelism=4,
                 sample_file_name=NAME,
                 devices=(SimpleNamespace(kind="ssh", at_once=at_once),),
+                only_records=only_records,
             )
             executor = opened.enter_context(contextlib.closing(ScriptedExecutor(answer)))
             heard: list[Event] = []

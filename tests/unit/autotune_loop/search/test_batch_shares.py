@@ -11,6 +11,7 @@ from halide_autotune.autotune_loop.candidate import (
     SearchPoint,
     kernel_symbol,
 )
+from halide_autotune.autotune_loop.cost_model.dataset import MIN_UNIQUE_SCHEDULES
 from halide_autotune.autotune_loop.events import SampleFailed
 from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.search.plan import greedy_point
@@ -31,6 +32,15 @@ def test_before_anything_was_timed_most_are_sketches(make: Make) -> None:
     reference = TimedSchedule("reference", "reference/0", 1.0)
     assert run.proposals.divide(WORK, [reference], 8) == second, "it is no technique's"
     assert make("sketches,evolution").proposals.divide(BatchInProgress(0, 0), [], 8)[SKETCHES] == 8
+
+
+@pytest.mark.parametrize(("count", "sampled"), [(8, 8), (12, 8), (24, 12)])
+def test_what_is_recorded_to_learn_from_has_enough_samples_for_halides_model(
+    count: int, sampled: int, make: Make
+) -> None:
+    proposals = make("sampling,sketches", only_records=True).proposals
+    assert proposals.divide(BatchInProgress(0, 0), [], count) == {SAMPLING: sampled, SKETCHES: count - sampled}
+    assert sampled >= MIN_UNIQUE_SCHEDULES
 
 
 def test_where_no_search_succeeds_the_first_round_is_sketches(make: Make) -> None:
