@@ -156,15 +156,29 @@ def run_generator(
         path.unlink(missing_ok=True)
     outcome = program.run(request.arguments(), limits, stop, preload)
     missing = [key for key, path in files.items() if not path.is_file() or path.stat().st_size == 0]
-    if outcome.succeeded and not missing:
+    is_there = outcome.succeeded and not missing
+    intrinsic = _intrinsic_left(files) if is_there else ""
+    if is_there and not intrinsic:
         return GeneratedFiles(files, outcome.duration_s)
     for path in files.values():
         path.unlink(missing_ok=True)
-    reason, message = _explain(outcome, request)
+    if intrinsic:
+        reason, message = GeneratorFailureReason.CRASHED, _LEFT.format(name=request.generator_name, what=intrinsic)
+    else:
+        reason, message = _explain(outcome, request)
     if not outcome.stopped and (full := full_disk([request.output_folder, Path(tempfile.gettempdir())])):
         reason = GeneratorFailureReason.FAILED
         message = f"Generator {request.generator_name} {outcome.describe()}. {full}"
     return GeneratorFailure(reason, message, outcome.log, outcome.duration_s)
+
+
+def _intrinsic_left(files: Mapping[str, Path]) -> str:
+    """An instruction of LLVM's own that the object calls as a function, which no linker finds; empty if there is none.
+
+    Of the names in an object only such a symbol begins like this: LLVM compiles all others away.
+    """
+    found = _INTRINSIC.search(files["object"].read_bytes()) if "object" in files else None
+    return found["name"].decode() if found else ""
 
 
 @contextlib.contextmanager
@@ -261,6 +275,13 @@ _LARGE = f"what it allocates, or {_UNROLLED}"
 _CRASH = "a pointer or an index that is wrong; a print before each step shows where"
 _IF_ALL_FAIL = "Other schedules may compile; if none does, "
 _HALIDE_IS_WRONG = _IF_ALL_FAIL + "Halide cannot compile this pipeline for the target: a bug in Halide."
+
+# A symbol's name as an object file has it, such as llvm.vp.not.nxv2i32 on RISC-V.
+_INTRINSIC = re.compile(rb"\0(?P<name>llvm\.[\w.]+)\0")
+_LEFT = (
+    "LLVM, Halide's code generator, does not compile {what} in this schedule of generator {name}, and calls it as a "
+    "function, which there is not. " + _HALIDE_IS_WRONG
+)
 
 
 class _Explanation(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -272,6 +273,39 @@ def test_faults_of_halides_code_generator_are_told_as_such(
     assert found[0] is reason
     assert words in found[1] and "a bug in Halide" in found[1]
     assert "\n" not in found[1]
+
+
+@dataclass(frozen=True)
+class Writes(Prints):
+    """A generator that succeeds with an object file that calls a function."""
+
+    output: Path = Path()
+    called: str = ""
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        limits: ProcessLimits,
+        stop: StopSignal | None = None,
+        preload: Preload | None = None,
+    ) -> ProcessOutcome:
+        text = f'.text\n.globl f\nf: call "{self.called}"\n'
+        command = ["cc", "-c", "-x", "assembler", "-", "-o", str(self.output)]
+        subprocess.run(command, input=text, text=True, check=True)
+        return super().run(arguments, limits, stop, preload)
+
+
+@pytest.mark.toolchain
+def test_an_object_that_calls_what_llvm_should_have_compiled_is_a_crash_of_llvms(tmp_path: Path) -> None:
+    request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
+    output = tmp_path / "f.o"
+    reason, message = failure(
+        run_generator(Writes("", 0, output=output, called="llvm.vp.not.nxv2i32"), request, LIMITS)
+    )
+    assert reason is GeneratorFailureReason.CRASHED and not output.exists()
+    assert "does not compile llvm.vp.not.nxv2i32 in this schedule of generator blur" in message
+    # What a user's own extern stage calls is not LLVM's.
+    assert isinstance(run_generator(Writes("", 0, output=output, called="llvm_like"), request, LIMITS), GeneratedFiles)
 
 
 def test_warnings_are_not_shown_as_the_end_of_the_log(tmp_path: Path) -> None:
