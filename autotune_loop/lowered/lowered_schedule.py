@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from halide_autotune.autotune_loop.lowered.features import NestFeatures, features_of_nest
-from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered
+from halide_autotune.autotune_loop.lowered.lowered_file import pack_lowered, unpack_lowered
 from halide_autotune.targets.lowering.loop_nest import LoopNest
 
 
@@ -31,3 +32,18 @@ def lowered_schedule(nest: LoopNest, cores: int) -> LoweredSchedule:
         cores: that parallel loops run on.
     """
     return LoweredSchedule(features_of_nest(nest, cores), pack_lowered(nest), cores)
+
+
+def read_lowered_schedule(path: Path, cores: int) -> LoweredSchedule:
+    """What models see of the loop nest in a file.
+
+    Args:
+        cores: that parallel loops run on.
+
+    Raises:
+        OSError: the file cannot be read.
+        GeneratorError: it is damaged, too large, or of another version.
+    """
+    packed = path.read_bytes()
+    # To pack the nest again takes as long as all the rest, and a run that is resumed reads thousands.
+    return LoweredSchedule(features_of_nest(unpack_lowered(packed, path), cores), packed, cores)

@@ -12,8 +12,11 @@ from pathlib import Path
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.tasks.schedule_tasks import LowerSchedules
-from halide_autotune.autotune_loop.lowered.lowered_file import read_lowered
-from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule, lowered_schedule
+from halide_autotune.autotune_loop.lowered.lowered_schedule import (
+    LoweredSchedule,
+    lowered_schedule,
+    read_lowered_schedule,
+)
 from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.run_pace import RunPace
 from halide_autotune.targets.errors import GeneratorError, RunFolderError, SdkError, os_error_as
@@ -90,7 +93,7 @@ class TaskLowering:
         if sha256 not in self._known and sha256 in self._files:
             # A damaged file is written anew.
             with contextlib.suppress(OSError, GeneratorError):
-                self._known[sha256] = lowered_schedule(read_lowered(self._files[sha256]), self.pace.context.parallelism)
+                self._known[sha256] = read_lowered_schedule(self._files[sha256], self.pace.context.parallelism)
         return sha256 in self._known
 
     def _lower(self, texts: dict[str, str]) -> None:
