@@ -156,29 +156,28 @@ def run_generator(
         path.unlink(missing_ok=True)
     outcome = program.run(request.arguments(), limits, stop, preload)
     missing = [key for key, path in files.items() if not path.is_file() or path.stat().st_size == 0]
-    is_there = outcome.succeeded and not missing
-    intrinsic = _intrinsic_left(files) if is_there else ""
-    if is_there and not intrinsic:
+    is_written = outcome.succeeded and not missing
+    fault = _uncompiled(files, request) if is_written else _explain(outcome, request)
+    if fault is None:
         return GeneratedFiles(files, outcome.duration_s)
     for path in files.values():
         path.unlink(missing_ok=True)
-    if intrinsic:
-        reason, message = GeneratorFailureReason.CRASHED, _LEFT.format(name=request.generator_name, what=intrinsic)
-    else:
-        reason, message = _explain(outcome, request)
+    reason, message = fault
     if not outcome.stopped and (full := full_disk([request.output_folder, Path(tempfile.gettempdir())])):
         reason = GeneratorFailureReason.FAILED
         message = f"Generator {request.generator_name} {outcome.describe()}. {full}"
     return GeneratorFailure(reason, message, outcome.log, outcome.duration_s)
 
 
-def _intrinsic_left(files: Mapping[str, Path]) -> str:
-    """An instruction of LLVM's own that the object calls as a function, which no linker finds; empty if there is none.
+def _uncompiled(files: Mapping[str, Path], request: GeneratorRequest) -> tuple[GeneratorFailureReason, str] | None:
+    """What is wrong with an object that calls an instruction of LLVM's own as a function, which no linker finds.
 
     Of the names in an object only such a symbol begins like this: LLVM compiles all others away.
     """
     found = _INTRINSIC.search(files["object"].read_bytes()) if "object" in files else None
-    return found["name"].decode() if found else ""
+    if found is None:
+        return None
+    return GeneratorFailureReason.CRASHED, _LEFT.format(name=request.generator_name, what=found["name"].decode())
 
 
 @contextlib.contextmanager

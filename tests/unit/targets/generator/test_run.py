@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,7 @@ class Prints:
     exit_code: int
     names: tuple[str, ...] = ("blur",)
     sha256: str = ""
+    write: Callable[[], None] = lambda: None
 
     def run(
         self,
@@ -237,6 +239,7 @@ class Prints:
         stop: StopSignal | None = None,
         preload: Preload | None = None,
     ) -> ProcessOutcome:
+        self.write()
         return ProcessOutcome(self.exit_code, False, False, 0.1, 0, 2**30, self.log)
 
     def parameters(self, name: str) -> dict[str, DeclaredParameter]:
@@ -275,37 +278,23 @@ def test_faults_of_halides_code_generator_are_told_as_such(
     assert "\n" not in found[1]
 
 
-@dataclass(frozen=True)
-class Writes(Prints):
-    """A generator that succeeds with an object file that calls a function."""
-
-    output: Path = Path()
-    called: str = ""
-
-    def run(
-        self,
-        arguments: Sequence[str],
-        limits: ProcessLimits,
-        stop: StopSignal | None = None,
-        preload: Preload | None = None,
-    ) -> ProcessOutcome:
-        text = f'.text\n.globl f\nf: call "{self.called}"\n'
-        command = ["cc", "-c", "-x", "assembler", "-", "-o", str(self.output)]
-        subprocess.run(command, input=text, text=True, check=True)
-        return super().run(arguments, limits, stop, preload)
+def write_call(called: str, output: Path) -> None:
+    """Write an object file that calls a function."""
+    command = ["cc", "-c", "-x", "assembler", "-", "-o", str(output)]
+    subprocess.run(command, input=f'.text\n.globl f\nf: call "{called}"\n', text=True, check=True)
 
 
 @pytest.mark.toolchain
 def test_an_object_that_calls_what_llvm_should_have_compiled_is_a_crash_of_llvms(tmp_path: Path) -> None:
     request = GeneratorRequest("blur", "f", "f", tmp_path, ("object",), "host", {}, None)
     output = tmp_path / "f.o"
-    reason, message = failure(
-        run_generator(Writes("", 0, output=output, called="llvm.vp.not.nxv2i32"), request, LIMITS)
-    )
+    of_llvm = Prints("", 0, write=partial(write_call, "llvm.vp.not.nxv2i32", output))
+    reason, message = failure(run_generator(of_llvm, request, LIMITS))
     assert reason is GeneratorFailureReason.CRASHED and not output.exists()
     assert "does not compile llvm.vp.not.nxv2i32 in this schedule of generator blur" in message
     # What a user's own extern stage calls is not LLVM's.
-    assert isinstance(run_generator(Writes("", 0, output=output, called="llvm_like"), request, LIMITS), GeneratedFiles)
+    of_users = Prints("", 0, write=partial(write_call, "llvm_like", output))
+    assert isinstance(run_generator(of_users, request, LIMITS), GeneratedFiles)
 
 
 def test_warnings_are_not_shown_as_the_end_of_the_log(tmp_path: Path) -> None:
