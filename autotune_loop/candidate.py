@@ -16,6 +16,9 @@ from halide_autotune.devices.timing.measurement_at_sizes import medians_by_size_
 from halide_autotune.targets.build.executable import Executable, KernelObject
 from halide_autotune.targets.generator.run import GeneratorFailure
 
+# Each change of the yardstick adds an error to the run's scale: a little faster is not worth it.
+_FASTER = 0.9
+
 
 class Origin(Enum):
     """What found a schedule, or a set of parameters."""
@@ -264,7 +267,8 @@ class Yardstick:
     """The schedule that others are timed beside, which tells their times from the moment at which they were timed.
 
     The first is the reference. Each later one was the best schedule, timed beside the one before it, so that all times
-    of a run are multiples of the reference's.
+    of a run are multiples of the reference's. Such a time is taken once more, after the schedule was found to be the
+    best: else the luck by which each was chosen would add up along the chain.
 
     Attributes:
         relative: its time as a multiple of the reference's.
@@ -280,6 +284,10 @@ class Yardstick:
     def time_ms(self) -> float:
         """What it takes, on the run's scale."""
         return self.scale.time_ms(self.relative)
+
+    def is_outdone_by(self, time_ms: float) -> bool:
+        """Whether a schedule that takes so long, on the run's scale, is much faster, and the better yardstick."""
+        return time_ms <= _FASTER * self.time_ms
 
     def place(self, measurement: Measurement) -> Placement | None:
         """What a measurement beside this yardstick says; None for one of a kernel that was timed alone."""
@@ -333,6 +341,7 @@ class Measured:
         is_relative: it was timed beside a yardstick.
         is_disturbed: other load disturbed the timing, so that its ratio may be far off.
         by_size_ms: size → what it took there; empty if there is one size.
+        is_confirmed: all of these processes came after it was found to be the best.
     """
 
     candidate: Candidate
@@ -346,6 +355,7 @@ class Measured:
     is_relative: bool = False
     is_disturbed: bool = False
     by_size_ms: Mapping[str, float] = field(default_factory=dict)
+    is_confirmed: bool = False
 
     @property
     def log_error(self) -> float:

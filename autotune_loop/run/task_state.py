@@ -39,10 +39,6 @@ from halide_autotune.weights.network import Network
 
 # The one stage of a batch that is about the batches before it.
 LEARN_STAGE = "learn"
-# Each change of the yardstick adds an error to the run's scale: a little faster is not worth it.
-_FASTER = 0.9
-# In so many processes, so that the error is small.
-_TIMED_WELL = 2
 _NOT_YET = "Unconfirmed: the run has not held its play-off."
 _NOT_HELD = "Unconfirmed: no play-off was held."
 
@@ -138,6 +134,7 @@ class TaskState:
                 measured.log_error,
                 candidate.parameters,
                 measured.by_size_ms,
+                measured.is_confirmed,
             )
         )
 
@@ -161,11 +158,9 @@ class TaskState:
         self.yardsticks = (*self.yardsticks[-1:], yardstick)
 
     def advance_yardstick(self, store: RunStore) -> None:
-        """Make the best schedule the yardstick if it was timed well beside the present one, and is much faster."""
+        """Make the best schedule the yardstick if it is much faster, also when it was timed once more."""
         best, present = self.timed[0] if self.timed else None, self.yardstick
-        if best is None or present is None or best.processes < _TIMED_WELL:
-            return
-        if best.median_ms > _FASTER * present.time_ms:
+        if best is None or present is None or not (best.is_confirmed and present.is_outdone_by(best.median_ms)):
             return
         kernel = KernelObject(best.symbol, store.object_path(best.symbol))
         if not kernel.object_path.is_file():

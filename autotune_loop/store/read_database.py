@@ -36,7 +36,7 @@ MEASURED_SQL = (
     f"SELECT m.purpose, {CANDIDATE_COLUMNS}, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
     " m.canary_s, m.at_unix_s, m.relative, m.relative IS NOT NULL AND m.reference_ms IS NULL"
     " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-    " WHERE m.purpose IN ('sample', 'race') ORDER BY m.rowid"
+    " WHERE m.purpose IN ('sample', 'race', 'confirmation') ORDER BY m.rowid"
 )
 # What each timing says that the reference takes; the first row of an argument set names the device that counts.
 SCALES_SQL = (
@@ -146,7 +146,8 @@ def scales_of(rows: Iterable[tuple[int, str, float]]) -> dict[int, RunScale]:
 
 
 def settled(timings: Iterable[tuple[str, Measured]], scales: Mapping[int, RunScale]) -> list[Measured]:
-    """Every measured candidate, in the order of timing; a leader has the time that its race has settled.
+    """Every measured candidate, in the order of timing; a leader has the time that its race, or what came after that,
+    has settled.
 
     Args:
         timings: see `timing_of`.
@@ -156,7 +157,7 @@ def settled(timings: Iterable[tuple[str, Measured]], scales: Mapping[int, RunSca
         ValueError: an argument set has ratios and no scale.
     """
     found: dict[str, Measured] = {}
-    raced_ms: dict[str, list[float]] = {}
+    again_ms: dict[str, dict[str, list[float]]] = {"race": {}, "confirmation": {}}
     for purpose, timed in timings:
         one = timed
         if timed.is_relative:
@@ -164,12 +165,19 @@ def settled(timings: Iterable[tuple[str, Measured]], scales: Mapping[int, RunSca
                 raise ValueError(f"the time of the reference of argument set {timed.candidate.task_index} is missing")
             reference_ms = scales[timed.candidate.task_index].settled_ms
             one = replace(timed, median_ms=timed.median_ms * reference_ms, spread_ms=timed.spread_ms * reference_ms)
-        if purpose != "race":
+        if purpose not in again_ms:
             found[one.candidate.symbol] = one
         elif not one.is_disturbed:
-            raced_ms.setdefault(one.candidate.symbol, []).append(one.median_ms)
-    for symbol, times_ms in raced_ms.items():
-        found[symbol] = replace(found[symbol], median_ms=mean_ms(times_ms), processes=len(times_ms), is_disturbed=False)
+            again_ms[purpose].setdefault(one.candidate.symbol, []).append(one.median_ms)
+    for purpose, timed_again in again_ms.items():
+        for symbol, times_ms in timed_again.items():
+            found[symbol] = replace(
+                found[symbol],
+                median_ms=mean_ms(times_ms),
+                processes=len(times_ms),
+                is_disturbed=False,
+                is_confirmed=purpose == "confirmation",
+            )
     return list(found.values())
 
 

@@ -180,7 +180,8 @@ class RunDatabase:
     def add_measurement(
         self, measurement: Measurement, purpose: str, device_held_s: float, placement: Placement | None = None
     ) -> None:
-        """A kernel was timed; `purpose` is 'sample', 'race' (of the leaders), '[size ]play-off' or 'reference'."""
+        """A kernel was timed; `purpose` is 'sample', 'race' (of the leaders), 'confirmation' (of the next yardstick),
+        '[size ]play-off' or 'reference'."""
         if rows := size_rows(measurement, purpose):  # first, so that what has a time has those at the sizes
             self._rows(SIZE_TIMES_SCHEMA)
             self._add_rows(TABLE, rows)

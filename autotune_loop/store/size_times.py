@@ -19,7 +19,8 @@ CREATE TABLE IF NOT EXISTS {TABLE} (
 HAS_SIZE_TIMES_SQL = f"SELECT count(*) FROM sqlite_master WHERE name = '{TABLE}'"
 # In the order of timing; one timing has a row for each size.
 SIZE_TIMES_SQL = (
-    f"SELECT symbol, purpose, size, median_ms * factor FROM {TABLE} WHERE purpose IN ('sample', 'race') ORDER BY rowid"
+    f"SELECT symbol, purpose, size, median_ms * factor FROM {TABLE}"
+    " WHERE purpose IN ('sample', 'race', 'confirmation') ORDER BY rowid"
 )
 
 
@@ -44,7 +45,10 @@ def size_rows(measurement: Measurement, purpose: str) -> list[tuple[object, ...]
 
 
 def settled_by_size(rows: Iterable[tuple[str, str, str, float]]) -> dict[str, Mapping[str, float]]:
-    """Candidate → size → milliseconds there, from rows of `SIZE_TIMES_SQL`; of a leader the mean over its race."""
+    """Candidate → size → milliseconds there, from rows of `SIZE_TIMES_SQL`.
+
+    Of a leader it is the mean over its race, or over what came after that.
+    """
     times: dict[tuple[str, str], list[dict[str, float]]] = {}
     for symbol, purpose, size, time_ms in rows:
         timings = times.setdefault((symbol, purpose), [{}])
@@ -52,7 +56,7 @@ def settled_by_size(rows: Iterable[tuple[str, str, str, float]]) -> dict[str, Ma
             timings.append({})
         timings[-1][size] = time_ms
     found: dict[str, Mapping[str, float]] = {}
-    for purpose in ("sample", "race"):  # the race comes after, and counts
+    for purpose in ("sample", "race", "confirmation"):  # what comes after counts
         for (symbol, of), timings in times.items():
             if of == purpose:
                 found[symbol] = mean_by_size_ms(timings)

@@ -41,12 +41,14 @@ class Machine:
 
     Attributes:
         true_ms: what each schedule really takes.
+        luck: symbol → by how much each of its timings is off, beginning with the first.
         failing: symbol → why it fails, from so many timings of it on.
         asked: the settings and the symbol of every timing.
     """
 
     true_ms: dict[str, float]
     speed: Callable[[], float] = lambda: 1.0
+    luck: dict[str, list[float]] = field(default_factory=dict)
     failing: dict[str, tuple[int, MeasureFailureReason]] = field(default_factory=dict)
     asked: list[tuple[str, MeasureSettings]] = field(default_factory=list)
 
@@ -63,7 +65,8 @@ class Machine:
         if before >= after:
             return Timing(MeasureFailure(symbol, "pi", reason, "It failed.", ""), 0.0)
         speed = self.speed()
-        own_s, marks = (self.true_ms[symbol] * speed * 1e-3,) * 3, (False,) * 3
+        luck = self.luck.get(symbol, [])[before : before + 1] or [1.0]
+        own_s, marks = (self.true_ms[symbol] * luck[0] * speed * 1e-3,) * 3, (False,) * 3
         beside = None
         if settings.beside is not None:
             beside = Beside(settings.beside, (self.true_ms[settings.beside] * speed * 1e-3,) * 3, marks, marks)
@@ -196,10 +199,42 @@ def test_the_leaders_are_timed_again_and_the_hopeless_are_not(store: RunStore) -
     processes = {one.candidate.symbol: one.processes for one in outcome.measured}
     assert processes[batch[0].symbol] == 3
     assert processes[batch[-1].symbol] == 1
-    assert machine.times_asked(batch[0].symbol) == 4, "once as a sample, three times in the race"
+    assert machine.times_asked(batch[0].symbol) == 7, "as a sample, three times in the race, and as the next yardstick"
+    assert machine.times_asked(batch[1].symbol) == 1
     assert len(outcome.timed) == len(machine.asked)
     resumed = {one.candidate.symbol: one.processes for one in store.database.measured()}
     assert resumed == processes
+
+
+def test_the_next_yardstick_does_not_keep_the_luck_by_which_it_was_chosen(store: RunStore) -> None:
+    batch = candidates(store, 3)
+    machine = Machine(true_times(batch), luck={batch[0].symbol: [0.9, 0.8, 0.9, 0.8]})
+    outcome = measure(store, machine, batch)
+    assert outcome.time_ms(batch[0].symbol) == pytest.approx(FASTEST_MS)
+    assert {one.candidate.symbol for one in outcome.measured if one.is_confirmed} == {batch[0].symbol}
+    resumed = {one.candidate.symbol: (one.median_ms, one.is_confirmed) for one in store.database.measured()}
+    assert resumed == {one.candidate.symbol: (one.median_ms, one.is_confirmed) for one in outcome.measured}
+
+
+def test_if_it_falls_behind_the_next_best_is_timed_once_more(store: RunStore) -> None:
+    batch = candidates(store, 2)
+    true_ms = {"yardstick": YARDSTICK_MS, batch[0].symbol: 6.0, batch[1].symbol: 5.0}
+    machine = Machine(true_ms, luck={batch[0].symbol: [0.8] * 4})
+    outcome = measure(store, machine, batch)
+    assert {one.candidate.symbol: one.median_ms for one in outcome.measured} == pytest.approx(
+        {batch[0].symbol: 6.0, batch[1].symbol: 5.0}
+    )
+    assert all(one.is_confirmed for one in outcome.measured)
+    assert [machine.times_asked(one.symbol) for one in batch] == [7, 7]
+
+
+@pytest.mark.parametrize(("true_ms", "best_ms"), [(9.5, math.inf), (5.0, 4.9)], ids=["little gain", "not the best"])
+def test_what_will_be_no_yardstick_is_not_timed_once_more(store: RunStore, true_ms: float, best_ms: float) -> None:
+    batch = candidates(store, 1)
+    machine = Machine({"yardstick": YARDSTICK_MS, batch[0].symbol: true_ms})
+    outcome = measure(store, machine, batch, best_ms=best_ms)
+    assert machine.times_asked(batch[0].symbol) == 4
+    assert not outcome.measured[0].is_confirmed
 
 
 def test_where_nothing_is_decided_each_is_timed_once(store: RunStore) -> None:
