@@ -80,7 +80,8 @@ class Rounds:
         known = KnownSchedules(self.store, histories, self.listen)
         prior = prior_of_run(self.store, self.prepared.nest_prior, histories, self.listen)
         self._proposals = ScheduleProposals(
-            self.executor, self.store, self.context, self.listen, known.of, prior, self.learner.train_tree_gru
+            *(self.executor, self.store, self.context, self.listen, known.of, self._builder_stop),
+            *(prior, self.learner.train_tree_gru),
         )
         self._plan = TimePlan(self.budget, self.prepared.clock, at_once, batch_size)
         what_it_learns_by = (self.learner, self._plan, self.budget, self._ending, self.stop, self.listen)

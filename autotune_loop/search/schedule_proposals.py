@@ -44,6 +44,7 @@ from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.extension_point import told
 from halide_autotune.targets.pipeline.shape import PipelineShape
+from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.schedule.header import read_schedule
 
 # What is proposed as it is, by the name of where it is from.
@@ -82,6 +83,7 @@ class ScheduleProposals:
 
     Attributes:
         known: what earlier runs found for an argument set's pipeline, the most promising first.
+        stop: set once no batch is wanted any more; what is asked for then raises `NotWantedError`.
         drafts: of the run's schedules.
         left: what was chosen and is not built yet.
         prior: what the loop nests of other pipelines say.
@@ -93,6 +95,7 @@ class ScheduleProposals:
     context: RunContext
     listen: Listener
     known: Callable[[int, PipelineShape], Sequence[KnownSchedule]]
+    stop: StopSignal
     prior: InitVar[NestPrior | None] = None
     train: InitVar[TrainTreeGru | None] = None
 
@@ -103,7 +106,7 @@ class ScheduleProposals:
 
         self._techniques = load_techniques(self.context.spec.options.search, tell, prior, train)
         self._pace = RunPace(self.executor, self.store, self.context)
-        self.drafts = RunDrafts(self.executor, self.store, self.context, self.listen)
+        self.drafts = RunDrafts(self.executor, self.store, self.context, self.listen, self.stop)
         self._lowerings = RunLowerings(self._pace, self.drafts.json, self.listen)
         self._populations = RunPopulations(
             self.store, self.context, self.drafts, self._lowerings, self._asked_for, self.listen

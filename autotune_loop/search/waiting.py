@@ -1,4 +1,4 @@
-"""Waiting for a task that may be given up."""
+"""Waiting for a task that may be given up, and giving up what takes long."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TypeVar
 
+from halide_autotune.targets.errors import SdkError
+
 R = TypeVar("R")
 
 _POLL_S = 0.1
+
+
+class NotWantedError(SdkError):
+    """Ends the building of a batch in the middle: the run is to end, and nothing uses the batch."""
+
+    def __init__(self) -> None:
+        super().__init__("The run ends before its next batch was built.")
 
 
 def result_unless(future: Future[R], is_given_up: Callable[[], bool]) -> R | None:

@@ -27,12 +27,14 @@ from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
 from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.models.population import Failed
 from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
+from halide_autotune.autotune_loop.search.waiting import NotWantedError
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.devices.timing.measurement import MeasureFailureReason
 from halide_autotune.targets.errors import GeneratorError, SdkError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.pipeline.shape import PipelineShape
+from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.schedule.header import read_schedule
 
 Description: TypeAlias = "Future[PipelineShape | GeneratorFailure | SdkError]"
@@ -47,12 +49,17 @@ _FAULTS_OF_VECTORS = {
 
 @dataclass
 class RunDrafts:
-    """Used in one thread."""
+    """Used in one thread. A resumed run may have thousands of schedules to read, which ends once nobody waits for it.
+
+    Attributes:
+        stop: set once no batch is wanted any more; then `draft`, and what makes a draft JSON, raise `NotWantedError`.
+    """
 
     executor: Executor
     store: RunStore
     context: RunContext
     listen: Listener
+    stop: StopSignal
     _descriptions: dict[int, Description] = field(default_factory=dict)
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
@@ -83,6 +90,7 @@ class RunDrafts:
         """The draft of a schedule whose header is in a folder; None without one, or if it cannot be drafted."""
         key = f"{symbol}@{folder.name}"
         if key not in self._drafts:
+            self._check_that_it_is_wanted()
             path = self.store.schedule_path(folder)
             if not path.is_file():
                 return None
@@ -123,6 +131,7 @@ class RunDrafts:
 
     def json(self, draft: Draft, task_index: int) -> str:
         """The same as data."""
+        self._check_that_it_is_wanted()
         return print_json(self.schedule(draft, task_index))
 
     def sha256(self, draft: Draft, task_index: int) -> str:
@@ -134,6 +143,10 @@ class RunDrafts:
         if symbol not in self._hashes:
             self._hashes[symbol] = self.sha256(draft, task_index)
         return self._hashes[symbol]
+
+    def _check_that_it_is_wanted(self) -> None:
+        if self.stop.is_set():
+            raise NotWantedError
 
 
 def _drafted(path: Path, names: PipelineNames) -> Draft | None:

@@ -16,6 +16,7 @@ from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
+from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.drafted_pipelines import recorded
 from tests.proposal_setting import NAME, Make, Setting
 from tests.run_specs import make_record, make_spec, make_task
@@ -75,7 +76,8 @@ def make(tmp_path: Path) -> Iterator[Make]:
             )
             executor = opened.enter_context(contextlib.closing(ScriptedExecutor(answer)))
             heard: list[Event] = []
-            proposals = ScheduleProposals(executor, store, cast(Any, context), heard.append, lambda index, shape: known)
+            place = (executor, store, cast(Any, context), heard.append)
+            proposals = ScheduleProposals(*place, lambda index, shape: known, StopSignal())
             return Setting(proposals, store, asked, heard)
 
         yield setting

@@ -67,7 +67,9 @@ def builder(
                 executor,
                 store,
                 cast(Any, context),
-                ScheduleProposals(executor, store, cast(Any, context), heard.append, lambda index, shape: ()),
+                ScheduleProposals(
+                    executor, store, cast(Any, context), heard.append, lambda index, shape: (), StopSignal()
+                ),
                 lambda paths: [None] * len(paths),
                 deadline,
                 lambda: 8,

@@ -27,6 +27,7 @@ from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.search.batch_builder import mix
 from halide_autotune.autotune_loop.search.known.run_populations import TimedSchedule
 from halide_autotune.autotune_loop.search.pool import BatchInProgress
+from halide_autotune.autotune_loop.search.waiting import NotWantedError
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from tests.drafted_pipelines import header_drafts, recorded
 from tests.known_schedules import known as known_schedule
@@ -161,6 +162,23 @@ def test_a_schedule_that_cannot_be_read_is_no_parent(make: Make) -> None:
     run.store.schedule_path(run.store.samples / timed[1].sample).unlink()
     made = run.propose(WORK, EVOLUTION, timed, known(run), 6, 0)
     assert len(made) == 6 and {parent for point in points(made) for parent in point.parents} == {timed[2].symbol}
+
+
+def test_once_no_batch_is_wanted_what_a_resumed_run_has_timed_is_read_no_further(make: Make) -> None:
+    run = make()
+    timed = sampled(run)
+    run.proposals.stop.set()
+    with pytest.raises(NotWantedError):
+        run.proposals.population(WORK, timed)
+
+
+def test_once_no_batch_is_wanted_nothing_is_proposed(make: Make) -> None:
+    run = make()
+    population = run.proposals.population(WORK, sampled(run))
+    assert population is not None
+    run.proposals.stop.set()
+    with pytest.raises(NotWantedError):
+        run.proposals.propose(WORK, EVOLUTION, population, known(run), 6, 0)
 
 
 def test_what_is_built_is_the_schedule_within_a_few_times_what_others_took(make: Make) -> None:
