@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
+
+# Several sessions share the cores, and threads of BLAS would wait for each other most of the time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import ctypes
 import signal
 import warnings
 from collections.abc import Iterator

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 
+from threadpoolctl import threadpool_limits
+
 from halide_autotune.autotune_loop.candidate import BuiltBatch, Measured
 from halide_autotune.autotune_loop.cost_model.learner import Learner
 from halide_autotune.autotune_loop.events import BatchDone, BestImproved, Listener, Notice
@@ -97,7 +99,9 @@ class Rounds:
         Raises:
             BudgetError: the budget was over before a schedule was timed.
         """
-        with self._ending.watched():
+        # Beside builds and kernels, several threads of BLAS wait for each other most of the time, and the models that
+        # choose a batch take five times as long.
+        with self._ending.watched(), threadpool_limits(limits=1, user_api="blas"):
             try:
                 outcome = self._rounds_to_their_end()
             except KeyboardInterrupt:
