@@ -30,7 +30,7 @@ def recover(
         state = states[one.candidate.task_index]
         state.add(one)
         if one.candidate.point.origin is Origin.FULL_BEAM:
-            state.full_search_s = one.candidate.search_s
+            state.history.full_search_s = one.candidate.search_s
         if not one.candidate.has_features:
             continue
         sample = state.training_sample(store, one)

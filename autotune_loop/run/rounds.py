@@ -171,6 +171,7 @@ class Rounds:
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             if self.prepared.resume:
+                state.confirmed = self.store.confirmed(state.task_index)
                 self._finish_default(state)
                 self._finish_rounds(state)
                 state.publish_best(self.store, self.prepared.clock.value)
@@ -268,7 +269,8 @@ class Rounds:
         round_index = histories[task_index].started
         histories[task_index].started += 1
         state = self._states[task_index]
-        is_quick = state.full_search_s is not None and state.full_search_s < _REPEAT_FULL_SEARCH_BELOW_S
+        full_s = histories[task_index].full_search_s
+        is_quick = full_s is not None and full_s < _REPEAT_FULL_SEARCH_BELOW_S
         only_records = self.prepared.only_records
         full = state.task.searches and (round_index == 0 or is_quick) and not only_records
         # What is only recorded has whole batches, of as many tasks as there is time for.
@@ -310,7 +312,7 @@ class Rounds:
     def _measure(self, batch: BuiltBatch, measurer: BatchMeasurer) -> None:
         state = self._states[batch.task_index]
         if batch.full_search_s is not None:
-            state.full_search_s = batch.full_search_s
+            state.history.full_search_s = batch.full_search_s
         self.budget.begin("timing schedules")
         self._plan.reserve.add_link(batch.stages_s.get("link", 0.0))
         started = time.monotonic()

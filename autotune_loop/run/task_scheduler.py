@@ -28,6 +28,7 @@ class TaskHistory:
         batch_s: how long each of those batches took.
         started: batches that were begun, the ones under way included.
         is_exhausted: the search finds nothing new.
+        full_search_s: how long the last full beam search took; None before the first.
         calls: how often whoever uses the tasks together calls this one; None where nobody says.
     """
 
@@ -35,6 +36,7 @@ class TaskHistory:
     batch_s: list[float] = field(default_factory=list)
     started: int = 0
     is_exhausted: bool = False
+    full_search_s: float | None = None
     calls: float | None = None
 
     def add(self, best_ms: float, batch_s: float) -> None:

@@ -52,13 +52,14 @@ class TaskState:
         timed: every timed candidate, fastest first; one that was timed once behind those that were proven.
         incumbent: what is to be beaten; None where none was given.
         unlike_devices: a schedule's time on one device says little of another; each sends its best into the play-off.
-        full_search_s: how long the last full beam search took.
         history: what each of its batches has brought.
         autoscheduler: which one searches.
         failures: schedules that failed before the first was timed; None once one is.
         yardsticks: what candidates are timed beside: the current one last, the one before it, which a batch that is
             being built may have, first; empty if each is timed alone.
         no_default: why the default cannot be timed; None if it is timed, or may still be.
+        confirmed: what a play-off of an earlier process has decided, which stays until another one decides; None
+            without one.
     """
 
     task_index: int
@@ -67,12 +68,12 @@ class TaskState:
     timed: list[Timed] = field(default_factory=list)
     incumbent: Incumbent | None = None
     unlike_devices: bool = False
-    full_search_s: float | None = None
     history: TaskHistory = field(default_factory=TaskHistory)
     autoscheduler: str = Network.ADAMS2019.value
     failures: int | None = 0
     yardsticks: tuple[Yardstick, ...] = ()
     no_default: NoDefault | None = None
+    confirmed: Published | None = None
 
     def __post_init__(self) -> None:
         self.history.calls = self.task.calls
@@ -173,8 +174,11 @@ class TaskState:
     def publish_best(self, store: RunStore, clock: str) -> Path | None:
         """Publish the best so far whose schedule file exists; nothing if there is none.
 
-        Nothing is published before the default is timed, or cannot be: a header says how much is gained over it.
+        Nothing is published before the default is timed, or cannot be: a header says how much is gained over it. What
+        a play-off has confirmed stays.
         """
+        if self.confirmed is not None:
+            return store.published_path(self.task_index)
         return self._publish_unconfirmed(store, clock, _NOT_YET)[0]
 
     def _no_default(self, time: ScheduleTime | None) -> NoDefault | None:
@@ -197,11 +201,9 @@ class TaskState:
         return [timed for _, timed in sorted(ranked, key=lambda item: item[0])]
 
     def kept(self, count: int) -> list[Timed]:
-        """Those whose objects are kept: the best and the default."""
+        """Those whose objects are kept: the best, the default, and what an earlier play-off has confirmed."""
         kept = self._best()[: count - 1]
-        if self.default is not None and self.default not in kept:
-            kept = [*kept, self.default]
-        return kept
+        return [*kept, *(one for one in self.timed if one not in kept and (one.is_default or self._is_confirmed(one)))]
 
     @property
     def contenders(self) -> int:
@@ -215,7 +217,14 @@ class TaskState:
         """The default, those that may be the best, and one to compare the default with in any case."""
         kept = self.kept(count)
         challenger = next((timed for timed in kept if not timed.is_default), None)
-        return [timed for timed in kept if timed.is_default or timed is challenger or self._may_be_best(timed)]
+        return [
+            timed
+            for timed in kept
+            if timed.is_default or timed is challenger or self._may_be_best(timed) or self._is_confirmed(timed)
+        ]
+
+    def _is_confirmed(self, timed: Timed) -> bool:
+        return self.confirmed is not None and timed.symbol == self.confirmed.symbol
 
     def leave_out(self, failed: Collection[str]) -> bool:
         """Leave out what has failed in a play-off; whether another one can be held with what is left."""
@@ -316,7 +325,12 @@ class TaskState:
         return next(timed.name for timed in self.timed if timed.symbol == symbol)
 
     def unconfirmed(self, store: RunStore, clock: str, verdict: Verdict | None = None) -> TunedSchedule:
-        """Publish the best so far, as unconfirmed; an incumbent stays, because no play-off was won against it."""
+        """Publish the best so far, as unconfirmed; an incumbent stays, because no play-off was won against it.
+
+        What a play-off of an earlier process has confirmed stays as it is.
+        """
+        if self.confirmed is not None:
+            return self._tuned(store.published_path(self.task_index), self.confirmed, None)
         message = _NOT_HELD if verdict is None else verdict.message
         if self.incumbent is not None:
             published = Published(

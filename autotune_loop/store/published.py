@@ -211,6 +211,7 @@ def _figures(name: str, time: ScheduleTime | None) -> dict[str, object]:
     }
 
 
+NEWEST_PUBLISHED_SQL = "SELECT header_sha256, published FROM published WHERE task=? ORDER BY rowid DESC LIMIT 1"
 # Where no schedule was timed.
 NOTHING = Published(sample="", symbol="", confirmed=False, reason="unconfirmed", message="")
 
@@ -230,7 +231,7 @@ def read_published(connection: sqlite3.Connection, path: Path, task_index: int, 
         "SELECT published FROM published WHERE task=? AND header_sha256=? ORDER BY rowid DESC LIMIT 1",
         (task_index, sha256),
     ).fetchone()
-    return None if row is None else _published_of(row[0], path)
+    return None if row is None else published_of(row[0], path)
 
 
 def newest_published(connection: sqlite3.Connection, path: Path, task_index: int) -> tuple[str, Published] | None:
@@ -242,12 +243,15 @@ def newest_published(connection: sqlite3.Connection, path: Path, task_index: int
     Raises:
         RunFolderError, sqlite3.Error: as `read_published`.
     """
-    row = connection.execute(
-        "SELECT header_sha256, published FROM published WHERE task=? ORDER BY rowid DESC LIMIT 1", (task_index,)
-    ).fetchone()
-    return None if row is None else (str(row[0]), _published_of(row[1], path))
+    row = connection.execute(NEWEST_PUBLISHED_SQL, (task_index,)).fetchone()
+    return None if row is None else (str(row[0]), published_of(row[1], path))
 
 
-def _published_of(text: object, path: Path) -> Published:
+def published_of(text: object, path: Path) -> Published:
+    """What a row of the database at `path` says.
+
+    Raises:
+        RunFolderError: it is damaged.
+    """
     source = Source(f"{path} is damaged", RunFolderError, next_step="Restore it from a copy, or start a new run.")
     return source.check(record(Published), source.json(str(text)))

@@ -27,7 +27,7 @@ from halide_autotune.autotune_loop.events import SampleFailed
 from halide_autotune.autotune_loop.run_scale import RunScale
 from halide_autotune.autotune_loop.store.board_factor import BoardFactor
 from halide_autotune.autotune_loop.store.kernel_failure import FAILURE_SQL, KernelFailure
-from halide_autotune.autotune_loop.store.published import Published
+from halide_autotune.autotune_loop.store.published import NEWEST_PUBLISHED_SQL, Published, published_of
 from halide_autotune.autotune_loop.store.read_database import (
     CALIBRATIONS_SQL,
     CANDIDATE_COLUMNS,
@@ -279,6 +279,11 @@ class RunDatabase:
     def add_published(self, task_index: int, header_sha256: str, published: Published) -> None:
         """A header is about to be published, with these figures."""
         self._add("published", task_index, header_sha256, published.row())
+
+    def newest_published(self, task_index: int) -> tuple[str, Published] | None:
+        """What was published last for an argument set, with the hash of the file; see `newest_published`."""
+        found = self._rows(NEWEST_PUBLISHED_SQL, (task_index,), lambda sha256, row: (str(sha256), row))
+        return next(((sha256, published_of(row, self._path)) for sha256, row in found), None)
 
     def add_size_schedules(self, task_index: int, header_sha256: str, schedules: Sequence[SizeSchedule]) -> None:
         """It was decided what is used at each size, beside the published header of this text."""

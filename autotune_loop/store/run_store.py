@@ -152,6 +152,18 @@ class RunStore:
         """The path of the winner's header, or of the winning parameters."""
         return published_paths(self.samples, self._tasks)[task_index]
 
+    def published_path(self, task_index: int) -> Path | None:
+        """The same; None if nothing is published."""
+        path = self.best_schedule(task_index)
+        return path if path.is_file() else None
+
+    def confirmed(self, task_index: int) -> Published | None:
+        """What a play-off has decided and is still published as it was; None if there is no such thing."""
+        newest, path = self.database.newest_published(task_index), self.published_path(task_index)
+        with os_error_as(RunFolderError, f"{path} cannot be read"):
+            sha256 = "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+        return newest[1] if newest is not None and newest[1].confirmed and newest[0] == sha256 else None
+
     def batch_folder(self, round_index: int, task_index: int) -> Path:
         """samples/batch_<round>_<argset>, as in Halide's loop."""
         return self.samples / f"batch_{round_index}_{task_index}"

@@ -62,8 +62,10 @@ class PlayOffs:
         further = 1 if self.prepared.options.inputs.also_sizes else 0
         room = self.plan.play_off_room(to_come + further, state.incumbent is not None)
         if room is None:
-            text = "The budget left no time for the play-off, so the winner is unconfirmed."
-            self.listen(Notice(f"{text} Continue the run with --resume and a longer --budget.", warning=True))
+            text = "The budget left no time for the play-off, so"
+            self.listen(
+                Notice(f"{text} {_winner(state)} Continue the run with --resume and a longer --budget.", warning=True)
+            )
             return state.unconfirmed(self.store, clock)
         try:
             entries = self._entries(state, room.contenders)
@@ -74,7 +76,7 @@ class PlayOffs:
             has_others = is_unchallenged and state.leave_out(entries.challengers)
         except SdkError as error:
             if not self.ending.has_come():
-                self.listen(Notice(f"The play-off failed, so the winner is unconfirmed: {error}", warning=True))
+                self.listen(Notice(f"The play-off failed, so {_winner(state)} {error}", warning=True))
                 return state.unconfirmed(self.store, clock)
             result, has_others = None, False
         if self.ending.is_over_budget():
@@ -117,3 +119,9 @@ class PlayOffs:
             return None
         restore_objects(self.executor, self.store, state.kept(count), self.listen)
         return None if self.ending.has_come() else state.entries(self.store, count)
+
+
+def _winner(state: TaskState) -> str:
+    if state.confirmed is None:
+        return "the winner is unconfirmed."
+    return "the winner of the one before stays, whatever was timed since."

@@ -74,7 +74,7 @@ def test_a_quick_full_search_is_known_to_be_quick(store: RunStore, state: TaskSt
     store.database.add_candidate(one)
     store.database.add_measurement(measurement(one.symbol, 1e-3), "sample", 0.5)
     resume(store, state)
-    assert state.full_search_s == 0.4
+    assert state.history.full_search_s == 0.4
 
 
 def test_the_model_learns_all_of_it_from_samples_that_are_written_if_they_are_missing(

@@ -69,16 +69,24 @@ def decided(store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str])
         return PlayOffCourse(*asked, devices=["pi"], also_timed=entries.also_timed).run()
 
     monkeypatch.setattr(RunPlayOff, "hold", hold)
-    state = TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 1))
-    for symbol, time_s in TIMES_S.items():
-        store.object_path(symbol).parent.mkdir(parents=True)
-        store.object_path(symbol).write_bytes(b"object")
-        store.result_path(store.samples / symbol).parent.mkdir(parents=True, exist_ok=True)
-        store.result_path(store.samples / symbol).write_text(HEADER.format(body=""))
-        default = symbol == "default"
-        state.add_timed(Timed(symbol, symbol, "evolution", time_s * 1e3, 0.1, default, "pi", 3, process_error(3)))
-    tuned = play_offs(store).decide(state, 1)
+    tuned = play_offs(store).decide(new_state(store), 1)
     return tuned.published.symbol, held
+
+
+def new_state(store: RunStore) -> TaskState:
+    """As after the rounds, also those of a resumed run."""
+    state = TaskState(0, make_task("blur"), TaskReference(None, Tolerance(), 1), confirmed=store.confirmed(0))
+    for symbol, time_s in TIMES_S.items():
+        time_one(store, state, symbol, time_s)
+    return state
+
+
+def time_one(store: RunStore, state: TaskState, symbol: str, time_s: float) -> None:
+    for path in (store.object_path(symbol), store.result_path(store.samples / symbol)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(HEADER.format(body=f"// {symbol}"))
+    is_default = symbol == "default"
+    state.add_timed(Timed(symbol, symbol, "evolution", time_s * 1e3, 0.1, is_default, "pi", 3, process_error(3)))
 
 
 def test_the_fastest_wins(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +101,40 @@ def test_where_what_challenged_fails_the_next_one_challenges(store: RunStore, mo
 def test_where_all_fail_the_default_stays(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     winner, held = decided(store, monkeypatch, {"first", "second"})
     assert winner == "default" and len(held) == 2
+
+
+def test_what_a_play_off_has_confirmed_stays_if_there_is_no_time_for_another_one(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert decided(store, monkeypatch, set())[0] == "first"
+    header = store.best_schedule(0).read_text()
+    resumed = new_state(store)
+    time_one(store, resumed, "later", 0.001)
+    resumed.publish_best(store, "wall")
+    over = play_offs(store)
+    over.ending.stop()
+    tuned = over.decide(resumed, 1)
+    assert tuned.published.symbol == "first" and tuned.confirmed
+    assert tuned.header is not None and tuned.header.read_text() == header
+
+
+def test_the_next_play_off_has_what_the_one_before_has_confirmed(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(store, monkeypatch, set())
+    resumed = new_state(store)
+    for number in range(8):
+        time_one(store, resumed, f"later_{number}", 0.001)
+    entries = resumed.entries(store, 6)
+    assert entries is not None and {"first", "default", "later_0"} <= {*entries.labels}
+
+
+def test_what_was_changed_by_hand_since_a_play_off_is_not_taken_for_confirmed(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(store, monkeypatch, set())
+    store.best_schedule(0).write_text(HEADER.format(body="// by hand"))
+    assert store.confirmed(0) is None
 
 
 def test_what_was_decided_before_an_interrupt_stays(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
