@@ -72,11 +72,6 @@ def may_propose(context: RunContext, task: TuningTask) -> bool:
     return not is_left and {*context.spec.options.search.technique} != {TechniqueName.SAMPLING}
 
 
-def _faults(population: Population) -> VectorFaults:
-    good, failed = ([one.draft for one in drafts] for drafts in (population.tried, population.failed))
-    return VectorFaults(population.names, good, failed)
-
-
 @dataclass
 class ScheduleProposals:
     """Proposes candidates for any task: called in one thread.
@@ -204,7 +199,7 @@ class ScheduleProposals:
 
         Loops take the place of vectors that fail.
         """
-        faults, of_vectors = _faults(population), random.Random(f"vectors/{seed}")
+        faults, of_vectors = self._faults(population), random.Random(f"vectors/{seed}")
         try:
             for proposal in self._techniques[technique].propose(population, count, random.Random(seed)):
                 draft = faults.mended(proposal.draft, of_vectors)
@@ -219,6 +214,13 @@ class ScheduleProposals:
             text = f"{asked.title} failed, and is not asked again in this run: {told(error)}"
             self.listen(Notice(text, warning=True))
 
+    def _faults(self, population: Population) -> VectorFaults:
+        names = population.names
+        of_good, of_failed = (
+            (self.drafts.causes_of(one, names) for one in drafts) for drafts in (population.tried, population.failed)
+        )
+        return VectorFaults(names, of_good, of_failed)
+
     def editor(
         self, work: BatchInProgress, population: Population | None
     ) -> Callable[[SearchedSchedule], Draft | None] | None:
@@ -228,7 +230,7 @@ class ScheduleProposals:
         has_wrong = population.names.shape.has_wrong_vectors
         if not (has_wrong or (self.context.profile.has_doubtful_vectors and population.failed)):
             return None
-        faults, source = _faults(population), random.Random(f"samples/{self._seed(work)}")
+        faults, source = self._faults(population), random.Random(f"samples/{self._seed(work)}")
         return lambda searched: self.drafts.edited(searched, faults, source)
 
     def keep_edited(

@@ -25,8 +25,8 @@ from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.parse import parse_shipped_schedule
 from halide_autotune.autotune_loop.search.hvx_floats import has_float_vectors
 from halide_autotune.autotune_loop.search.models.model import OF_NESTS
-from halide_autotune.autotune_loop.search.models.population import Failed
-from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
+from halide_autotune.autotune_loop.search.models.population import Failed, Tried
+from halide_autotune.autotune_loop.search.models.vector_faults import Causes, VectorFaults, causes_of
 from halide_autotune.autotune_loop.search.waiting import NotWantedError
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.run_store import RunStore
@@ -64,6 +64,7 @@ class RunDrafts:
     _names: dict[int, PipelineNames | None] = field(default_factory=dict)
     _drafts: dict[str, Draft | None] = field(default_factory=dict)
     _hashes: dict[str, str] = field(default_factory=dict)
+    _causes: dict[str, Causes] = field(default_factory=dict)
 
     def begin(self, task_index: int) -> None:
         """Have a task's pipeline described, which `names` waits for."""
@@ -112,6 +113,12 @@ class RunDrafts:
                 if draft is not None:
                     found.append(Failed(one.symbol, draft, one.symbol in parents))
         return found
+
+    def causes_of(self, one: Tried | Failed, names: PipelineNames) -> Causes:
+        """What may make the vectors of a schedule that was tried fail, looked for once."""
+        if one.symbol not in self._causes:
+            self._causes[one.symbol] = causes_of(one.draft, names)
+        return self._causes[one.symbol]
 
     def edited(self, searched: SearchedSchedule, faults: VectorFaults, source: Random) -> Draft | None:
         """A sample with loops in the place of vectors that are, or seem to be, wrong; None if it has none."""

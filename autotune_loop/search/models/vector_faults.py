@@ -19,6 +19,8 @@ from halide_autotune.autotune_loop.schedule.directives import Split
 
 # Vectors of a stage; those of so many elements, with a Func inlined into them or in a place; so many elements anywhere.
 Cause = tuple[Site | None, int | str | None]
+# The stages with vectors, and what may make each fail.
+Causes = Mapping[Site, Sequence[Cause]]
 # How often a vector that was never tried makes a schedule fail, before others did; and how often something else does.
 _USUAL_RATE, _OTHER_RATE = 0.002, 0.05
 # As many vectors as that rate stands for.
@@ -39,24 +41,24 @@ class VectorFaults:
 
     Args:
         names: of the pipeline.
-        good: schedules that were timed.
-        failed: those whose output was wrong, or that could not be compiled or run for what may be a fault of vectors.
+        good: of the schedules that were timed, what `causes_of` finds; asked for if any failed.
+        failed: of those whose output was wrong, or that could not be compiled or run for what may be a fault of
+            vectors.
     """
 
-    def __init__(self, names: PipelineNames, good: Iterable[Draft], failed: Iterable[Draft]) -> None:
+    def __init__(self, names: PipelineNames, good: Iterable[Causes], failed: Iterable[Causes]) -> None:
         self.names = names
         self._rates: Mapping[Cause, float] = {}
         self._usual_rate = 0.0
-        of_failed = [self._causes(draft) for draft in failed]
-        if of_failed:
-            self._rates, self._usual_rate = _rates([self._causes(draft) for draft in good], of_failed)
+        if of_failed := [*failed]:
+            self._rates, self._usual_rate = _rates([*good], of_failed)
 
     def mended(self, draft: Draft, source: Random) -> Draft:
         """The draft with loops in the place of the vectors that most likely fail; the same if it likely does not.
 
         Which ones is left to chance where it is not known, so that others are tried the next time.
         """
-        left, taken = self._causes(draft) if self._rates else {}, list[Site]()
+        left, taken = dict(causes_of(draft, self.names)) if self._rates else {}, list[Site]()
         while self._is_too_likely(left.values()):
             (site,) = source.choices([*left], [self._likelihood([causes]) for causes in left.values()])
             del left[site]
@@ -82,23 +84,24 @@ class VectorFaults:
         causes = {cause for of_one in vectors for cause in of_one}
         return 1 - math.prod(1 - self._rates.get(cause, self._usual_rate) for cause in causes)
 
-    def _causes(self, draft: Draft) -> dict[Site, list[Cause]]:
-        """The stages with vectors, and what may make each fail."""
-        structure = DraftStructure(draft, self.names)
-        causes: dict[Site, list[Cause]] = {}
-        for name, func in draft.funcs.items():
-            for index, stage in enumerate(func.stages):
-                loops = loops_of_kind(stage, LoopKind.VECTORIZED)
-                if not loops or func.is_inlined:
-                    continue
-                factors = {made.inner: made.factor for made in stage.transforms if isinstance(made, Split)}
-                known = [factors.get(loop) for loop in loops]
-                lanes = math.prod(factor for factor in known if isinstance(factor, int))
-                site = Site(name, index)
-                causes[site] = [(site, None), (site, lanes), (None, lanes)]
-                causes[site] += [(site, each) for each in structure.inlined_into(name)]
-                causes[site].append((site, _place(func)))
-        return causes
+
+def causes_of(draft: Draft, names: PipelineNames) -> Causes:
+    """The stages of a schedule with vectors, and what may make each fail."""
+    structure = DraftStructure(draft, names)
+    causes: dict[Site, list[Cause]] = {}
+    for name, func in draft.funcs.items():
+        for index, stage in enumerate(func.stages):
+            loops = loops_of_kind(stage, LoopKind.VECTORIZED)
+            if not loops or func.is_inlined:
+                continue
+            factors = {made.inner: made.factor for made in stage.transforms if isinstance(made, Split)}
+            known = [factors.get(loop) for loop in loops]
+            lanes = math.prod(factor for factor in known if isinstance(factor, int))
+            site = Site(name, index)
+            causes[site] = [(site, None), (site, lanes), (None, lanes)]
+            causes[site] += [(site, each) for each in structure.inlined_into(name)]
+            causes[site].append((site, _place(func)))
+    return causes
 
 
 def _place(func: FuncDraft) -> str:
@@ -107,9 +110,7 @@ def _place(func: FuncDraft) -> str:
     return f"computed in {of}" if func.store is None else f"computed in {of}, kept"
 
 
-def _rates(
-    good: Sequence[Mapping[Site, list[Cause]]], failed: Sequence[Mapping[Site, list[Cause]]]
-) -> tuple[dict[Cause, float], float]:
+def _rates(good: Sequence[Causes], failed: Sequence[Causes]) -> tuple[dict[Cause, float], float]:
     """How often each cause makes a schedule fail, and how often one that was never tried does."""
     of_good, of_failed = ([{*itertools.chain(*sites.values())} for sites in drafts] for drafts in (good, failed))
     tries = Counter(itertools.chain(*of_good, *of_failed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.schedule.directives import Split
-from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults
+from halide_autotune.autotune_loop.search.models.vector_faults import VectorFaults, causes_of
 from tests.drafted_pipelines import plain_draft, recorded, with_split, with_vectors
 
 NAME = "stencil_chain"
@@ -28,6 +28,10 @@ def at_root(*vectors: str, lanes: int = 16, inlined: str = "") -> Draft:
     return draft
 
 
+def faults_of(good: Sequence[Draft], failed: Sequence[Draft]) -> VectorFaults:
+    return VectorFaults(NAMES, *((causes_of(draft, NAMES) for draft in drafts) for drafts in (good, failed)))
+
+
 def lanes_of(draft: Draft, name: str) -> object:
     (made,) = (each for each in draft.funcs[name].stages[0].transforms if isinstance(each, Split))
     return made.factor
@@ -39,7 +43,7 @@ def failures(
     """How many of so many proposals fail where each is mended by what became of those before; and the good ones."""
     source, good, failed = Random(5), list[Draft](), list[Draft]()
     for _ in range(count):
-        draft = VectorFaults(NAMES, good, failed).mended(proposed(source), source)
+        draft = faults_of(good, failed).mended(proposed(source), source)
         (failed if fails(draft) else good).append(draft)
     return len(failed), good
 
@@ -50,8 +54,8 @@ def anything(source: Random) -> Draft:
 
 def test_nothing_is_changed_where_nothing_failed() -> None:
     draft = at_root(*FUNCS)
-    assert VectorFaults(NAMES, [draft], []).mended(draft, Random(1)) is draft
-    assert VectorFaults(NAMES, [], []).mended(draft, Random(1)) is draft
+    assert faults_of([draft], []).mended(draft, Random(1)) is draft
+    assert faults_of([], []).mended(draft, Random(1)) is draft
 
 
 def test_vectors_that_fail_become_loops_and_all_others_stay() -> None:
@@ -98,19 +102,19 @@ def test_vectors_may_fail_only_where_a_func_is_inlined_into_them() -> None:
 
 def test_failures_of_what_good_schedules_have_too_blame_no_vectors() -> None:
     draft = at_root(*FUNCS)
-    faults = VectorFaults(NAMES, [draft] * 8, [draft] * 4)
+    faults = faults_of([draft] * 8, [draft] * 4)
     assert faults.mended(draft, Random(1)) is draft
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_new_vector_is_given_up_after_its_second_failure(times: int) -> None:
     known, new = at_root(FUNCS[0]), at_root(FUNCS[0], FUNCS[1])
-    faults = VectorFaults(NAMES, [known] * 5, [new] * times)
+    faults = faults_of([known] * 5, [new] * times)
     assert with_vectors(faults.mended(new, Random(1))) == ({FUNCS[0], FUNCS[1]} if times == 1 else {FUNCS[0]})
 
 
 def test_equal_sources_of_chance_mend_alike() -> None:
     draft = at_root(*FUNCS)
-    faults = VectorFaults(NAMES, [], [draft] * 3)
+    faults = faults_of([], [draft] * 3)
     mended = [with_vectors(faults.mended(draft, Random(seed))) for seed in (1, 1, 2, 3, 4, 5)]
     assert mended[0] == mended[1] and len({frozenset(each) for each in mended}) > 1, "what is to blame is not known yet"
