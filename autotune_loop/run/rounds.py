@@ -141,8 +141,9 @@ class Rounds:
 
     def _check_that_something_was_timed(self) -> None:
         is_cut = self._ending.has_come() and not self.stop.is_set()
-        if is_cut and not (self._states and self.store.database.measured()):
-            raise self.budget.too_short(self.prepared.generator_names, self.store.folder)
+        timed = len(self.store.database.measured()) if is_cut else 0
+        if is_cut and not (self._states and timed):
+            raise self.budget.too_short(self.prepared.generator_names, self.store.folder, timed)
 
     def _rounds(self) -> Outcome:
         settings = measure_settings(self.prepared)

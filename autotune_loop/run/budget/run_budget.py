@@ -57,8 +57,12 @@ class RunBudget:
         if step != self.step:
             self._steps.append((step, time.monotonic()))
 
-    def too_short(self, generator: str, folder: Path) -> BudgetError:
-        """The error of a run that ended before it had timed a schedule of its own."""
+    def too_short(self, generator: str, folder: Path, timed_before: int = 0) -> BudgetError:
+        """The error of a run that ended before it had timed a schedule of its own.
+
+        Args:
+            timed_before: schedules that earlier processes of the run have timed.
+        """
         now_s = time.monotonic()
         ends_s = [*(start_s for _, start_s in self._steps[1:]), now_s]
         took = [
@@ -68,8 +72,10 @@ class RunBudget:
         ]
         took_s = now_s - self._steps[0][1]
         minutes = next((m for m in _ADVISED_MINUTES if m * 60 >= _ENOUGH_FACTOR * took_s), _ADVISED_MINUTES[-1])
+        nothing = f"no schedule of {generator} was timed"
+        if timed_before:
+            nothing = f"nothing of {generator} was timed beside what the run has already, {timed_before} schedules"
         return BudgetError(
-            f"The budget of {self.budget_s:g} s was too short: no schedule of {generator} was timed"
-            f" ({', '.join(took)}).",
+            f"The budget of {self.budget_s:g} s was too short: {nothing} ({', '.join(took)}).",
             next_step=f"About {minutes}m should do: sdk autotune --resume {folder} --budget {minutes}m",
         )

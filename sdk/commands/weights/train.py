@@ -62,7 +62,7 @@ def train(
 
     stop = StopSignal()
     with (
-        show_progress("drawing random programs", quiet=as_json) as progress,
+        show_progress("starting the training", quiet=as_json) as progress,
         stop_on_interrupt(stop, lambda: progress("stopping")),
     ):
         teller = _Teller(progress, quiet=as_json)

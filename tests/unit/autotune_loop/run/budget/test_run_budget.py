@@ -61,6 +61,8 @@ def test_a_budget_that_is_too_short_says_what_took_how_long_and_what_would_do(cl
         " (starting 2 s, preparing the reference 7 s, building the first schedules 6 s)."
     )
     assert error.next_step == "About 2m should do: sdk autotune --resume tuned/blur-host-1 --budget 2m"
+    resumed = budget.too_short("blur", Path("tuned/blur-host-1"), 60)
+    assert "nothing of blur was timed beside what the run has already, 60 schedules" in resumed.message
 
 
 @pytest.mark.parametrize(("took_s", "advised"), [(1.0, "1m"), (16.0, "2m"), (100.0, "10m"), (1e5, "480m")])
