@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument("--schedules", type=int, default=20)
     parser.add_argument("--turns", type=int, default=15, help="that settle what each schedule takes")
     parser.add_argument("--repeats", type=int, default=3, help="of what is compared")
+    parser.add_argument("--precision", type=float, default=0.02, help="beside the yardstick")
     parser.add_argument("--output", type=Path, help="a JSON file of all times")
     arguments = parser.parse_args()
     bench = open_bench()
@@ -78,7 +79,7 @@ def main() -> int:
             yardstick = executable.kernels[0]
             settled = settle(executable, yardstick, arguments.turns)
             recorded = [
-                record(executable, yardstick, load, way, min(settled.values()))
+                record(executable, yardstick, load, way, min(settled.values()), arguments.precision)
                 for _ in range(arguments.repeats)
                 for load in ("quiet", "loaded")
                 for way in ("alone", "beside")
@@ -102,12 +103,15 @@ def settle(executable: Executable, yardstick: str, turns: int) -> dict[str, floa
     return {kernel: statistics.median(values) for kernel, values in ratios.items()}
 
 
-def record(executable: Executable, yardstick: str, load: str, way: str, best_ratio: float) -> Recorded:
+def record(
+    executable: Executable, yardstick: str, load: str, way: str, best_ratio: float, precision: float
+) -> Recorded:
     """Time every schedule once."""
     options: tuple[str, ...] = ()
     if way == "beside":
         lost_over = _LOST_FACTOR * min(1.0, best_ratio)
         options = ("--beside", yardstick, "--lost-over", repr(lost_over), "--min-time-s", repr(_LEAST_PAIRED_S))
+        options += ("--precision", repr(precision))
     times, held_s = {}, {}
     with random_load() if load == "loaded" else contextlib.nullcontext():
         usual, _ = time_once(executable, yardstick, ())

@@ -47,5 +47,8 @@ class MeasureOptions:
     precision: Annotated[
         float,
         above_zero(1),
-        Option(help="Timing ends once the median is known this precisely, as a share of it.", panel=_MEASURING),
+        Option(
+            help="Timing ends once the median is known this precisely, as a share; beside a yardstick, twice this.",
+            panel=_MEASURING,
+        ),
     ] = 0.01

@@ -83,7 +83,7 @@ class RecordingRuns:
                     "random_share": 1.0,
                     # Schedules differ by much more than this, and more of them teach more.
                     "max_time_s": 0.15,
-                    "precision": 0.03,
+                    "precision": 0.015,
                     "search_limit_s": 20.0,
                     "no_history": True,
                     "weights": weights,

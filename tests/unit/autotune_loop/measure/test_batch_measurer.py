@@ -237,6 +237,14 @@ def test_what_will_be_no_yardstick_is_not_timed_once_more(store: RunStore, true_
     assert not outcome.measured[0].is_confirmed
 
 
+@pytest.mark.parametrize(("alone", "precision"), [(False, 0.02), (True, 0.01)])
+def test_beside_a_yardstick_a_ratio_is_known_well_enough_sooner(store: RunStore, alone: bool, precision: float) -> None:
+    batch = candidates(store, 2)
+    machine = Machine(true_times(batch))
+    measure(store, machine, batch, alone=alone)
+    assert {settings.precision for _, settings in machine.asked} == {precision}
+
+
 def test_where_nothing_is_decided_each_is_timed_once(store: RunStore) -> None:
     batch = candidates(store, 6)
     machine = Machine(true_times(batch))
