@@ -1,7 +1,8 @@
 """Whether a machine is too disturbed to time on: what disturbs it, and how long a run waits for it to become quiet.
 
 The rule looks at the last timings, never at whether a time suits. The machine is then looked at while nothing is timed
-on it, which names who disturbs; only what that look confirms is told, and waited for.
+on it, which names who disturbs; only what that look confirms is told, and waited for. Others that compute then are
+not, if the timings did not feel them, for example because kernels have a higher priority.
 """
 
 from __future__ import annotations
@@ -107,6 +108,8 @@ class MachineWatch:
     def __post_init__(self) -> None:
         self._timings: deque[Measurement] = deque(maxlen=_LAST_TIMINGS)
         self._told: frozenset[Cause] = frozenset()
+        # What the timings said when the machine was first looked at.
+        self._felt: frozenset[Cause] = frozenset()
         self._next_look_s = -math.inf
         self._began_s = self._told_s = 0.0
 
@@ -117,10 +120,13 @@ class MachineWatch:
 
     def begins_look(self, now_s: float) -> bool:
         """Whether to look at the machine now, while nothing is timed on it; once, until `looked` has the answer."""
-        wanted = now_s >= self._next_look_s and (self.is_waiting or bool(causes_while_timing(self._timings)))
-        if wanted:
+        if now_s < self._next_look_s:
+            return False
+        if not self.is_waiting:
+            self._felt = causes_while_timing(self._timings)
+        if self._felt:
             self._next_look_s = math.inf
-        return wanted
+        return bool(self._felt)
 
     def looked(self, found: Surroundings | None, now_s: float) -> list[News]:
         """Take the answer, and decide whether to wait; return what is new.
@@ -129,7 +135,7 @@ class MachineWatch:
             found: None if the machine did not answer.
         """
         self._timings.clear()
-        causes = frozenset() if found is None else causes_at_rest(found.signs)
+        causes = frozenset() if found is None else causes_at_rest(found.signs) - ({Cause.OTHERS} - self._felt)
         if found is None or not causes:
             return self._go_on(now_s)
         if not self.is_waiting:
@@ -137,7 +143,7 @@ class MachineWatch:
         is_new = not causes <= self._told
         self._told |= causes
         if now_s - self._began_s >= self.patience_s:
-            return self._give_up(found, now_s, is_new=is_new)
+            return self._give_up(found, causes, now_s, is_new=is_new)
         self.is_waiting = True
         self._next_look_s = now_s + _LOOK_AGAIN_S
         left = (
@@ -160,13 +166,13 @@ class MachineWatch:
         self.patience_s -= waited_s
         return [News(f"{self.device} is quiet again after {brief_duration(waited_s)}; the run goes on.")]
 
-    def _give_up(self, found: Surroundings, now_s: float, *, is_new: bool) -> list[News]:
+    def _give_up(self, found: Surroundings, causes: frozenset[Cause], now_s: float, *, is_new: bool) -> list[News]:
         waited_s, waited = now_s - self._began_s, self.is_waiting
         self.is_waiting, self.patience_s = False, 0.0
         self._next_look_s = now_s + _NEXT_LOOK_S
         goes_on = "the run goes on, and its times are less certain."
         if is_new:
-            text = _too_disturbed(self.device, causes_at_rest(found.signs), found)
+            text = _too_disturbed(self.device, causes, found)
             return [News(f"{text} {goes_on[0].upper()}{goes_on[1:]}", is_warning=True)]
         if waited:
             return [

@@ -125,6 +125,7 @@ def test_the_message_names_who_disturbs_and_comes_once() -> None:
 
 def test_another_cause_is_told() -> None:
     watch = crowded_watch()
+    assert watch.begins_look(0.0)
     watch.looked(Surroundings(CROWDED, None), 0.0)
     (news,) = watch.looked(Surroundings(HOT, None), 5.0)
     assert news.is_warning and "heat slows it down (1.2 of 2.0 GHz at 91 °C)" in news.text
@@ -141,7 +142,9 @@ def test_another_cause_is_told() -> None:
     ],
 )
 def test_who_disturbs(busiest: BusyProcess | None, words: str) -> None:
-    (news,) = crowded_watch().looked(Surroundings(CROWDED, busiest), 0.0)
+    watch = crowded_watch()
+    assert watch.begins_look(0.0)
+    (news,) = watch.looked(Surroundings(CROWDED, busiest), 0.0)
     assert words in news.text
 
 
@@ -163,8 +166,11 @@ def look(watch: MachineWatch, now_s: float) -> list[News]:
 
 def test_patience_is_for_the_whole_run() -> None:
     watch = crowded_watch(patience_s=30.0)
+    assert watch.begins_look(0.0)
     look(watch, 0.0)
     watch.looked(Surroundings(QUIET, None), 20.0)
+    crowd(watch)
+    assert watch.begins_look(100.0)
     look(watch, 100.0)
     (news,) = look(watch, 110.0)
     assert news.text == "pi is still disturbed after 10 s; the run goes on, and its times are less certain."
@@ -172,9 +178,20 @@ def test_patience_is_for_the_whole_run() -> None:
 
 def test_without_patience_the_run_goes_on_and_says_so_once() -> None:
     watch = crowded_watch(patience_s=0.0)
+    assert watch.begins_look(0.0)
     (news,) = look(watch, 0.0)
     assert news.text.endswith("(pid 4711). The run goes on, and its times are less certain.")
-    assert not waits(watch) and look(watch, 100.0) == []
+    crowd(watch)
+    assert not waits(watch) and watch.begins_look(100.0) and look(watch, 100.0) == []
+
+
+def test_others_whom_the_timings_did_not_feel_are_not_waited_for() -> None:
+    """The hypervisor took the cores away for a moment; who else computes has less priority than kernels."""
+    watch = MachineWatch("pi", 600.0)
+    for _ in range(8):
+        watch.add(timing(replace(STOLEN, has_priority=True)))
+    assert watch.begins_look(0.0)
+    assert look(watch, 1.0) == [] and not waits(watch)
 
 
 def test_what_cannot_be_confirmed_is_not_told() -> None:
