@@ -51,6 +51,8 @@ def recover(
             )
         )
     recover_yardsticks(store, states)
+    for state in states:
+        _recover_confirmed(store, state)
     _recover_histories(database, states)
     return max(0, database.next_round() - 1)
 
@@ -62,6 +64,16 @@ def recover_yardsticks(store: RunStore, states: Sequence[TaskState]) -> None:
         first = state.yardsticks[0] if state.yardsticks else None
         if first is not None and symbol != first.kernel.name and path.is_file():
             state.use_yardstick(Yardstick(KernelObject(symbol, path), first.scale, relative, log_error))
+
+
+def _recover_confirmed(store: RunStore, state: TaskState) -> None:
+    """Keep what a play-off of an earlier process has confirmed, unless it has not met what is now to be beaten."""
+    confirmed, incumbent = store.confirmed(state.task_index), state.incumbent
+    if confirmed is not None and incumbent is not None:
+        than = "" if confirmed.speed_up is None else confirmed.speed_up.than
+        if incumbent.name not in (than, confirmed.sample):
+            return
+    state.confirmed = confirmed
 
 
 def settle_samples(store: RunStore, states: Sequence[TaskState]) -> None:

@@ -172,7 +172,6 @@ class Rounds:
             state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             if self.prepared.resume:
-                state.confirmed = self.store.confirmed(state.task_index)
                 self._finish_default(state)
                 self._finish_rounds(state)
                 state.publish_best(self.store, self.prepared.clock.value)

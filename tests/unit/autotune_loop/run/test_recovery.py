@@ -12,13 +12,15 @@ import pytest
 from halide_autotune.autotune_loop.candidate import Candidate, Origin, SearchPoint, TrainingSample
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
+from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
 from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover
 from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from halide_autotune.autotune_loop.store.featurization import Featurization, format_featurization
+from halide_autotune.autotune_loop.store.published import DEFAULT, INCUMBENT, Published, ScheduleTime, SpeedUp
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.store.sample_file import read_sample
 from halide_autotune.devices.timing.measure_settings import Tolerance
-from tests.contract.writing_process import RECORD, candidate, measurement, symbol
+from tests.contract.writing_process import HEADER, RECORD, candidate, measurement, symbol
 from tests.run_specs import make_task
 
 FEATURES = format_featurization(Featurization(np.ones((2, 39), np.float32), np.ones((2, 287), np.float32)))
@@ -117,3 +119,32 @@ def test_a_new_run_recovers_nothing(tmp_path: Path, state: TaskState) -> None:
     newest, taught, events = resume(store, state)
     store.close()
     assert (newest, taught, events, state.timed) == (0, [], [], [])
+
+
+def publish(store: RunStore, sample: str, than: str, *, confirmed: bool = True) -> None:
+    path = store.schedule_path(store.samples / sample)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEADER.format(body=f"// {sample}"))
+    time = ScheduleTime(2.0, 0.1, (1.9, 2.1), 8)
+    speed_up = SpeedUp(2.0, than, 1.9, 2.1)
+    store.publish(0, path, Published(sample, "kernel", confirmed, "faster", "It won.", time, time, speed_up), "wall")
+
+
+@pytest.mark.parametrize(
+    ("than", "sample", "confirmed", "incumbent", "stays"),
+    [
+        (DEFAULT, "batch_0_0/1", True, "", True),
+        (DEFAULT, "batch_0_0/1", False, "", False),
+        (DEFAULT, "batch_0_0/1", True, INCUMBENT, False),
+        (INCUMBENT, "batch_0_0/1", True, INCUMBENT, True),
+        (DEFAULT, INCUMBENT, True, INCUMBENT, True),
+    ],
+)
+def test_what_a_play_off_has_confirmed_stays_if_it_has_met_what_is_to_be_beaten(
+    store: RunStore, state: TaskState, than: str, sample: str, confirmed: bool, incumbent: str, stays: bool
+) -> None:
+    publish(store, sample, than, confirmed=confirmed)
+    if incumbent:
+        state.incumbent = Incumbent(incumbent, "in_use", None)
+    resume(store, state)
+    assert (state.confirmed is not None) == stays
