@@ -93,7 +93,7 @@ def _panels(command: Any, context: Any) -> dict[str, list[str]]:
         if record is None or set(parameter.opts) & set(_EVERYWHERE):
             continue
         if isinstance(parameter, typer.core.TyperArgument):
-            panel, name = "Arguments", parameter.metavar or parameter.name.upper()
+            panel, name = "Arguments", parameter.metavar or (parameter.name or "").upper()
         else:
             panel, name = getattr(parameter, "rich_help_panel", None) or "Options", record[0]
         panels.setdefault(panel, []).append(f"| `{name}` | {_escaped(record[1])} |")
