@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import typer
 
 from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.errors import SdkError
 from halide_autotune.targets.values.options import DeclaredOption
+
+if TYPE_CHECKING:  # takes a while to import, which no other command need wait for
+    from halide_autotune.devices.inventory.inventory import InventoryDevice
 
 Completion = Callable[[typer.Context, str], list[str]]
 
@@ -52,17 +55,22 @@ def _weights(context: typer.Context) -> Iterable[str]:
     return ["baseline", *open_registry(read_settings()).names()]
 
 
-def _inventory(context: typer.Context) -> Iterable[str]:
+def _devices(context: typer.Context) -> tuple[InventoryDevice, ...]:
     from halide_autotune.sdk.inventory.lookup import open_inventory
 
-    return [device.name for device in open_inventory(context.params.get("inventory"), read_settings()).devices]
+    # While words are completed, some versions of typer leave what was typed as it is.
+    typed = context.params.get("inventory")
+    return open_inventory(None if typed is None else Path(typed), read_settings()).devices
+
+
+def _inventory(context: typer.Context) -> Iterable[str]:
+    return [device.name for device in _devices(context)]
 
 
 def _labels(context: typer.Context) -> Iterable[str]:
-    from halide_autotune.sdk.inventory.lookup import open_inventory
-
-    devices = open_inventory(context.params.get("inventory"), read_settings()).devices
-    return [f"label:{label}" for label in dict.fromkeys(label for device in devices for label in device.labels)]
+    return [
+        f"label:{label}" for label in dict.fromkeys(label for device in _devices(context) for label in device.labels)
+    ]
 
 
 def _kinds(context: typer.Context) -> Iterable[str]:
