@@ -341,7 +341,7 @@ class Measured:
         is_relative: it was timed beside a yardstick.
         is_disturbed: other load disturbed the timing, so that its ratio may be far off.
         by_size_ms: size → what it took there; empty if there is one size.
-        is_confirmed: all of these processes came after it was found to be the best.
+        is_timed_anew: all of these processes came after it was found to be the best.
     """
 
     candidate: Candidate
@@ -355,7 +355,7 @@ class Measured:
     is_relative: bool = False
     is_disturbed: bool = False
     by_size_ms: Mapping[str, float] = field(default_factory=dict)
-    is_confirmed: bool = False
+    is_timed_anew: bool = False
 
     @property
     def log_error(self) -> float:

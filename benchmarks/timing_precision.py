@@ -15,14 +15,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sqlite3
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from halide_autotune.autotune_loop.store.read_database import read_database
+from halide_autotune.autotune_loop.store.schema import CANDIDATE_PURPOSES
+
+_TIMINGS_SQL = (
+    "SELECT symbol, purpose, repetitions_s, disturbed, beside FROM measurements"
+    f" WHERE beside <> '' AND purpose IN {CANDIDATE_PURPOSES} ORDER BY rowid"
+)
 # As a run times: from so many pairs and this long on, until that long.
 _LEAST_PAIRS, _LEAST_S, _MOST_S = 5, 0.05, 0.3
 # A kernel that takes less is called once more before each repetition.
@@ -61,11 +66,7 @@ def main() -> int:
 def first_timings(run: Path) -> Iterator[tuple[list[Pair], float]]:
     """The first timing of each schedule that was timed again, with the mean of those timings' logarithms."""
     timings: dict[tuple[str, str], dict[bool, list[list[Pair]]]] = {}
-    with closing(sqlite3.connect(f"{(run / 'tuning.db').resolve().as_uri()}?mode=ro", uri=True)) as database:
-        rows = database.execute(
-            "SELECT symbol, purpose, repetitions_s, disturbed, beside FROM measurements"
-            " WHERE beside <> '' AND purpose IN ('sample', 'race', 'confirmation') ORDER BY rowid"
-        ).fetchall()
+    rows = read_database(run / "tuning.db", lambda database: database.execute(_TIMINGS_SQL).fetchall())
     for symbol, purpose, times_s, disturbed, beside in rows:
         other = json.loads(beside)
         pairs = [*map(pair_of, json.loads(times_s), other["repetitions_s"], json.loads(disturbed), other["disturbed"])]

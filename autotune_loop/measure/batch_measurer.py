@@ -285,7 +285,7 @@ class BatchMeasurer:
                     processes=processes,
                     is_disturbed=False,
                     by_size_ms=mean_by_size_ms(by_size_ms[symbol]),
-                    is_confirmed=purpose == "confirmation",
+                    is_timed_anew=purpose == "confirmation",
                 )
 
     def _keep(self, work: _Batch, measured: Measured) -> None:
@@ -314,7 +314,7 @@ class BatchMeasurer:
 
 def _next_yardstick(work: _Batch) -> Measured | None:
     """The batch's best, if its race has shown it to be the better yardstick."""
-    raced = [one for one in work.leaders.values() if one.processes > 1 or one.is_confirmed]
+    raced = [one for one in work.leaders.values() if one.processes > 1 or one.is_timed_anew]
     best = min(raced, key=lambda one: one.median_ms, default=None)
     if best is None or work.batch.yardstick is None or best.median_ms >= work.known_best_ms:
         return None

@@ -135,7 +135,7 @@ class TaskState:
                 measured.log_error,
                 candidate.parameters,
                 measured.by_size_ms,
-                measured.is_confirmed,
+                measured.is_timed_anew,
             )
         )
 
@@ -161,7 +161,7 @@ class TaskState:
     def advance_yardstick(self, store: RunStore) -> None:
         """Make the best schedule the yardstick if it is much faster, also when it was timed once more."""
         best, present = self.timed[0] if self.timed else None, self.yardstick
-        if best is None or present is None or not (best.is_confirmed and present.is_outdone_by(best.median_ms)):
+        if best is None or present is None or not (best.is_timed_anew and present.is_outdone_by(best.median_ms)):
             return
         kernel = KernelObject(best.symbol, store.object_path(best.symbol))
         if not kernel.object_path.is_file():

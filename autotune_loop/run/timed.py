@@ -22,7 +22,7 @@ class Timed:
         log_error: standard error of the logarithm of its ratio to the yardstick; 0 without one.
         parameters: values of the tuned parameters; empty where none are tuned.
         by_size_ms: size → what it took there; empty if there is one size.
-        is_confirmed: it was timed anew once it was found to be the best, and this is what that gave.
+        is_timed_anew: it was timed anew once it was found to be the best, and this is what that gave.
     """
 
     symbol: str
@@ -36,7 +36,7 @@ class Timed:
     log_error: float = 0.0
     parameters: Mapping[str, str] = field(default_factory=dict)
     by_size_ms: Mapping[str, float] = field(default_factory=dict)
-    is_confirmed: bool = False
+    is_timed_anew: bool = False
 
     @property
     def cautious_ms(self) -> float:

@@ -25,6 +25,7 @@ from halide_autotune.autotune_loop.candidate import (
 )
 from halide_autotune.autotune_loop.run_scale import RunScale
 from halide_autotune.autotune_loop.store.board_factor import BoardFactor, ReferenceTime
+from halide_autotune.autotune_loop.store.schema import CANDIDATE_PURPOSES
 from halide_autotune.targets.errors import RunFolderError
 
 SCHEMA_VERSION = 8
@@ -36,7 +37,7 @@ MEASURED_SQL = (
     f"SELECT m.purpose, {CANDIDATE_COLUMNS}, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
     " m.canary_s, m.at_unix_s, m.relative, m.relative IS NOT NULL AND m.reference_ms IS NULL"
     " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-    " WHERE m.purpose IN ('sample', 'race', 'confirmation') ORDER BY m.rowid"
+    f" WHERE m.purpose IN {CANDIDATE_PURPOSES} ORDER BY m.rowid"
 )
 # What each timing says that the reference takes; the first row of an argument set names the device that counts.
 SCALES_SQL = (
@@ -157,7 +158,7 @@ def settled(timings: Iterable[tuple[str, Measured]], scales: Mapping[int, RunSca
         ValueError: an argument set has ratios and no scale.
     """
     found: dict[str, Measured] = {}
-    again_ms: dict[str, dict[str, list[float]]] = {"race": {}, "confirmation": {}}
+    again_ms: dict[str, dict[str, list[float]]] = {purpose: {} for purpose in CANDIDATE_PURPOSES[1:]}
     for purpose, timed in timings:
         one = timed
         if timed.is_relative:
@@ -176,7 +177,7 @@ def settled(timings: Iterable[tuple[str, Measured]], scales: Mapping[int, RunSca
                 median_ms=mean_ms(times_ms),
                 processes=len(times_ms),
                 is_disturbed=False,
-                is_confirmed=purpose == "confirmation",
+                is_timed_anew=purpose == "confirmation",
             )
     return list(found.values())
 

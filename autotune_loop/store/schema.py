@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# What a candidate is timed for, one after the other: the timings for the last of these that it has say what it takes.
+CANDIDATE_PURPOSES = ("sample", "race", "confirmation")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS candidates (
     candidate INTEGER PRIMARY KEY, round INTEGER NOT NULL, task INTEGER NOT NULL, sample INTEGER NOT NULL,

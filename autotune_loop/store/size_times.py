@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from halide_autotune.autotune_loop.candidate import mean_by_size_ms
+from halide_autotune.autotune_loop.store.schema import CANDIDATE_PURPOSES
 from halide_autotune.devices.timing.measurement import Measurement
 from halide_autotune.devices.timing.measurement_at_sizes import by_size
 
@@ -20,7 +21,7 @@ HAS_SIZE_TIMES_SQL = f"SELECT count(*) FROM sqlite_master WHERE name = '{TABLE}'
 # In the order of timing; one timing has a row for each size.
 SIZE_TIMES_SQL = (
     f"SELECT symbol, purpose, size, median_ms * factor FROM {TABLE}"
-    " WHERE purpose IN ('sample', 'race', 'confirmation') ORDER BY rowid"
+    f" WHERE purpose IN {CANDIDATE_PURPOSES} ORDER BY rowid"
 )
 
 
@@ -56,7 +57,7 @@ def settled_by_size(rows: Iterable[tuple[str, str, str, float]]) -> dict[str, Ma
             timings.append({})
         timings[-1][size] = time_ms
     found: dict[str, Mapping[str, float]] = {}
-    for purpose in ("sample", "race", "confirmation"):  # what comes after counts
+    for purpose in CANDIDATE_PURPOSES:  # what comes after counts
         for (symbol, of), timings in times.items():
             if of == purpose:
                 found[symbol] = mean_by_size_ms(timings)

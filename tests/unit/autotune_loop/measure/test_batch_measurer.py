@@ -211,9 +211,9 @@ def test_the_next_yardstick_does_not_keep_the_luck_by_which_it_was_chosen(store:
     machine = Machine(true_times(batch), luck={batch[0].symbol: [0.9, 0.8, 0.9, 0.8]})
     outcome = measure(store, machine, batch)
     assert outcome.time_ms(batch[0].symbol) == pytest.approx(FASTEST_MS)
-    assert {one.candidate.symbol for one in outcome.measured if one.is_confirmed} == {batch[0].symbol}
-    resumed = {one.candidate.symbol: (one.median_ms, one.is_confirmed) for one in store.database.measured()}
-    assert resumed == {one.candidate.symbol: (one.median_ms, one.is_confirmed) for one in outcome.measured}
+    assert {one.candidate.symbol for one in outcome.measured if one.is_timed_anew} == {batch[0].symbol}
+    resumed = {one.candidate.symbol: (one.median_ms, one.is_timed_anew) for one in store.database.measured()}
+    assert resumed == {one.candidate.symbol: (one.median_ms, one.is_timed_anew) for one in outcome.measured}
 
 
 def test_if_it_falls_behind_the_next_best_is_timed_once_more(store: RunStore) -> None:
@@ -224,7 +224,7 @@ def test_if_it_falls_behind_the_next_best_is_timed_once_more(store: RunStore) ->
     assert {one.candidate.symbol: one.median_ms for one in outcome.measured} == pytest.approx(
         {batch[0].symbol: 6.0, batch[1].symbol: 5.0}
     )
-    assert all(one.is_confirmed for one in outcome.measured)
+    assert all(one.is_timed_anew for one in outcome.measured)
     assert [machine.times_asked(one.symbol) for one in batch] == [7, 7]
 
 
@@ -234,7 +234,7 @@ def test_what_will_be_no_yardstick_is_not_timed_once_more(store: RunStore, true_
     machine = Machine({"yardstick": YARDSTICK_MS, batch[0].symbol: true_ms})
     outcome = measure(store, machine, batch, best_ms=best_ms)
     assert machine.times_asked(batch[0].symbol) == 4
-    assert not outcome.measured[0].is_confirmed
+    assert not outcome.measured[0].is_timed_anew
 
 
 @pytest.mark.parametrize(("alone", "precision"), [(False, 0.02), (True, 0.01)])

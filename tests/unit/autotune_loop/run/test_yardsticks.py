@@ -47,12 +47,12 @@ def new_state(store: RunStore) -> TaskState:
 
 
 def time_schedule(
-    store: RunStore, state: TaskState, symbol: str, median_ms: float, *, is_confirmed: bool = True
+    store: RunStore, state: TaskState, symbol: str, median_ms: float, *, is_timed_anew: bool = True
 ) -> None:
     path = store.object_path(symbol)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"object")
-    state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, False, "pi", 3, is_confirmed=is_confirmed))
+    state.add_timed(Timed(symbol, symbol, "random search", median_ms, 0.1, False, "pi", 3, is_timed_anew=is_timed_anew))
 
 
 def time_well(store: RunStore, state: TaskState, times_ms: Mapping[str, float]) -> None:
@@ -77,12 +77,12 @@ def test_a_much_faster_schedule_becomes_the_yardstick(store: RunStore) -> None:
     assert 0 < state.yardsticks[0].log_error < state.yardsticks[1].log_error < 0.1
 
 
-@pytest.mark.parametrize(("median_ms", "is_confirmed"), [(9.5, True), (5.0, False)], ids=["little gain", "by luck"])
+@pytest.mark.parametrize(("median_ms", "is_timed_anew"), [(9.5, True), (5.0, False)], ids=["little gain", "by luck"])
 def test_one_that_is_little_faster_or_was_not_timed_once_more_does_not(
-    store: RunStore, median_ms: float, is_confirmed: bool
+    store: RunStore, median_ms: float, is_timed_anew: bool
 ) -> None:
     state = new_state(store)
-    time_schedule(store, state, "fast", median_ms, is_confirmed=is_confirmed)
+    time_schedule(store, state, "fast", median_ms, is_timed_anew=is_timed_anew)
     state.advance_yardstick(store)
     assert [one.kernel.name for one in state.yardsticks] == ["reference"]
 

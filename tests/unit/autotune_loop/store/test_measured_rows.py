@@ -42,7 +42,7 @@ def test_what_was_timed_once_more_has_the_mean_of_that_alone(database: RunDataba
     for purpose, median_s in (("sample", 1e-3), ("race", 2e-3), ("confirmation", 3e-3), ("confirmation", 12e-3)):
         database.add_measurement(measurement(symbol(0, 0), median_s), purpose, 0.5)
     (one,) = database.measured()
-    assert one.median_ms == pytest.approx(6.0) and one.processes == 2 and one.is_confirmed
+    assert one.median_ms == pytest.approx(6.0) and one.processes == 2 and one.is_timed_anew
 
 
 def test_times_of_a_play_off_are_no_samples(database: RunDatabase) -> None:

@@ -48,7 +48,7 @@ def test_of_what_was_timed_once_more_that_counts(database: RunDatabase) -> None:
     for purpose, large_s in (("sample", 1e-3), ("race", 4e-3), ("confirmation", 9e-3)):
         database.add_measurement(at_sizes(large_s, 1e-3), purpose, 0.1)
     (one,) = database.measured()
-    assert one.by_size_ms == pytest.approx({"large": 9.0, "small": 1.0}) and one.is_confirmed
+    assert one.by_size_ms == pytest.approx({"large": 9.0, "small": 1.0}) and one.is_timed_anew
 
 
 def test_a_run_at_one_size_has_no_such_table(database: RunDatabase, tmp_path: Path) -> None:
