@@ -304,5 +304,6 @@ def test_the_runner_wants_a_marked_clock_for_its_repetitions_only(
         repeated = ("--time", "--warm-up-s", "0", "--min-repetition-s", "0", *count)
         repetitions_s.append(runner(*options, "--reference", reference, *repeated).one("timed")["repetitions_s"])
     # The call whose output is checked has warmed up the caches, though the clock stood; but not for what calls it.
+    # That is a few lines of memory, and how many depends on where the stack lies: on the length of every path.
     (once_s,) = repetitions_s[1]
-    assert once_s == pytest.approx(repetitions_s[0][1], rel=0.03)
+    assert once_s == pytest.approx(repetitions_s[0][1], rel=0.1)
