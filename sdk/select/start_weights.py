@@ -18,7 +18,13 @@ from halide_autotune.targets.halide_install import find_halide_install
 from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS, TargetProfile
 from halide_autotune.weights.lineage import Lineage, Training
 from halide_autotune.weights.network import Network
-from halide_autotune.weights.registry import RegisteredWeights, WeightsRegistry, entry_name, nearest_weights
+from halide_autotune.weights.registry import (
+    RegisteredWeights,
+    WeightsRegistry,
+    entry_name,
+    nearest_weights,
+    nest_prior_beside,
+)
 from halide_autotune.weights.weights_file import read_weights, weights_sha256
 
 # Processor and bits of a Halide target → the profile whose weights stand in for those of others of the kind.
@@ -41,7 +47,8 @@ class StartWeights:
         profile: the run's; without its own start weights if the user wants Halide's.
         path: a weights file; None takes the profile's, else Halide's own.
         is_transferred: the user did not name them; they are the nearest known ones.
-        nest_prior: the file of what loop nests say, which comes with the weights; None takes the SDK's own.
+        nest_prior: the file of what loop nests say, which comes with the weights, else with those of the profile or its
+            kind; None takes the SDK's own.
         message: a message for the user; may be empty.
     """
 
@@ -63,15 +70,17 @@ def choose_start_weights(
     Raises:
         WeightsError: there are none of that name, or they are damaged.
     """
+    registry, profiles = open_registry(settings), _as_good_as(profile)
+    of_kind = next((file for name in profiles if (file := registry.nest_prior(name)) is not None), None)
     if wanted == BASELINE_WEIGHTS:
-        return StartWeights(replace(profile, start_weights=BASELINE_WEIGHTS))
+        return StartWeights(replace(profile, start_weights=BASELINE_WEIGHTS), nest_prior=of_kind)
     if wanted is not None:
-        return StartWeights(profile, find_weights(wanted, settings).source)
+        source = find_weights(wanted, settings).source
+        beside = nest_prior_beside(source)
+        return StartWeights(profile, source, nest_prior=beside if beside.is_file() else of_kind)
     if profile.start_weights != BASELINE_WEIGHTS:
-        return StartWeights(profile)
-    registry = open_registry(settings)
+        return StartWeights(profile, nest_prior=of_kind)
     entries, damaged = registry.entries()
-    profiles = _as_good_as(profile)
     found = nearest_weights(
         entries, profiles, _device_name(devices), profile.autoscheduler.name, devices[0].clock.value
     )
@@ -81,15 +90,16 @@ def choose_start_weights(
         if entry.name.partition("@")[0] in profiles
     ]
     if found is None:
-        return StartWeights(profile, message=" ".join(messages))
+        return StartWeights(profile, message=" ".join(messages), nest_prior=of_kind)
+    nest_prior = registry.nest_prior(found.name) or of_kind
     if found.sha256 == found.lineage.parent_sha256:  # Halide's own, which come with loop nests alone
-        return StartWeights(profile, message=" ".join(messages), nest_prior=registry.nest_prior(found.name))
+        return StartWeights(profile, message=" ".join(messages), nest_prior=nest_prior)
     return StartWeights(
         profile,
         found.path,
         is_transferred=True,
         message=" ".join([*messages, _told(found)]),
-        nest_prior=registry.nest_prior(found.name),
+        nest_prior=nest_prior,
     )
 
 

@@ -86,6 +86,21 @@ def test_what_the_user_names_is_taken_as_it_is(own: Settings, profile: TargetPro
         choose_start_weights("arm46", profile, DEVICES, own)
 
 
+def test_loop_nests_are_those_of_the_kind_of_processor_whatever_the_weights(
+    own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path
+) -> None:
+    of_kind = choose_start_weights(None, profile, DEVICES, own).nest_prior
+    mine = tmp_path / "mine.weights"
+    write_weights(halides, mine)
+    for wanted in ("baseline", str(mine)):
+        assert choose_start_weights(wanted, profile, DEVICES, own).nest_prior == of_kind
+    emulated = (replace(DEVICES[0], clock=Clock.EMULATED),)
+    assert choose_start_weights(None, replace(profile, start_weights=str(mine)), emulated, own).nest_prior == of_kind
+    beside = tmp_path / "mine.nests.npz"
+    beside.write_bytes(b"nests")
+    assert choose_start_weights(str(mine), profile, DEVICES, own).nest_prior == beside
+
+
 def finished_run(folder: Path, samples: int, start: Weights, trained: Weights) -> Any:
     write_run_folder(folder, samples)
     write_weights(start, folder / "samples" / "start.weights")
