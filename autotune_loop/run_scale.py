@@ -16,6 +16,8 @@ _SLOWED_DOWN = 1.25
 # How far one timing of the reference is from its usual time, until the run knows better: a standard deviation of
 # logarithms as on a shared machine. It counts as this many timings.
 _USUAL_NOISE, _USUAL_COUNT = 0.15, 2
+# Two schedules are told apart when their times differ by so many standard errors.
+DEVIATIONS = 2.0
 # Standard deviations to either side in which 95 % and 90 % of normal errors are.
 _DEVIATIONS_95 = 1.96
 _DEVIATIONS_90 = 1.645

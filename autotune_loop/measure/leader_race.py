@@ -1,8 +1,8 @@
 """The race of a batch's leaders: those that may be the best are timed again, each time in a process of its own.
 
 One timing is right to a few per cent: what memory a process gets and what else runs meanwhile differ. The fastest of
-many single timings is therefore above all a lucky one. Every schedule that cannot be told from the best is timed in
-`TURNS` further processes, and its time is the mean of those alone: the luck by which it was chosen has no part in it.
+many single timings is therefore above all a lucky one. Every schedule that is near the best is timed in `TURNS` further
+processes, and its time is the mean of those alone: the luck by which it was chosen has no part in it.
 Timings that other load disturbed do not count; they are repeated, since load comes and goes.
 """
 
@@ -14,14 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from halide_autotune.autotune_loop.candidate import Measured, mean_ms
-from halide_autotune.autotune_loop.run_scale import process_error
+from halide_autotune.autotune_loop.run_scale import DEVIATIONS, process_error
 
 TURNS = 3
 # Of one schedule, disturbed ones included.
 _MOST_TIMINGS = 3 * TURNS
 MOST_LEADERS = 8
-# Two schedules are told apart when their times differ by so many standard errors.
-DEVIATIONS = 2.0
+# Near the best is what is slower by at most so many standard errors. Of what is further off so few are faster that to
+# time it, too, finds no better winner, and takes almost three times the timings (`benchmarks.leader_races`).
+NEAR = 0.5
 _SETTLED_ERROR = process_error(TURNS)
 
 
@@ -56,6 +57,11 @@ class Leader:
         return math.log(mean_ms(self.times_ms or [self.first.median_ms]))
 
     @property
+    def is_sound(self) -> bool:
+        """Whether its time is of a process that other load did not disturb."""
+        return bool(self.times_ms) or not self.first.is_disturbed
+
+    @property
     def log_error(self) -> float:
         """Standard error of that."""
         return process_error(len(self.times_ms)) if self.times_ms else self.first.log_error
@@ -67,12 +73,14 @@ class LeaderRace:
     Args:
         first: the first timings of those that may be the best.
         best_ms: the best time known before; infinite if there is none.
+        near: how many standard errors from the best are near it; where load disturbed a timing it is `DEVIATIONS`.
     """
 
-    def __init__(self, first: Sequence[Measured], best_ms: float, seed: int) -> None:
+    def __init__(self, first: Sequence[Measured], best_ms: float, seed: int, near: float = NEAR) -> None:
         self._leaders = {one.candidate.symbol: Leader(one) for one in first}
         self._best_log_ms = math.log(best_ms)
         self._chance = random.Random(seed)
+        self._near = near
 
     def next_turn(self) -> list[str]:
         """The schedules to time next, in random order; empty once the leaders are settled."""
@@ -80,13 +88,13 @@ class LeaderRace:
         if not ranked:
             return []
         best = min([(self._best_log_ms, _SETTLED_ERROR), (ranked[0].log_ms, ranked[0].log_error)])
-        unsettled = [
-            one.symbol
-            for one in ranked[:MOST_LEADERS]
-            if not one.is_settled and one.log_ms - best[0] <= DEVIATIONS * math.hypot(one.log_error, best[1])
-        ]
+        unsettled = [one.symbol for one in ranked[:MOST_LEADERS] if not one.is_settled and self._is_near(one, *best)]
         self._chance.shuffle(unsettled)
         return unsettled
+
+    def _is_near(self, one: Leader, best_log_ms: float, best_error: float) -> bool:
+        near = self._near if one.is_sound else DEVIATIONS
+        return one.log_ms - best_log_ms <= near * math.hypot(one.log_error, best_error)
 
     def add(self, symbol: str, timed: Measured | None) -> None:
         """A schedule was timed again; None if that failed."""

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.candidate import Measured, TrainingSample, Yardstick
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
-from halide_autotune.autotune_loop.measure.leader_race import DEVIATIONS
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.play_off.course import PlayOffResult
 from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
@@ -21,7 +20,7 @@ from halide_autotune.autotune_loop.play_off.verdict import Verdict, VerdictReaso
 from halide_autotune.autotune_loop.run.result import TunedSchedule
 from halide_autotune.autotune_loop.run.task_scheduler import TaskHistory
 from halide_autotune.autotune_loop.run.timed import Timed, fastest_at_sizes
-from halide_autotune.autotune_loop.run_scale import RunScale, process_error
+from halide_autotune.autotune_loop.run_scale import DEVIATIONS, RunScale, process_error
 from halide_autotune.autotune_loop.specification.tuning_task import PARAMETERS_SUFFIX, TuningTask
 from halide_autotune.autotune_loop.store.published import (
     DEFAULT,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from halide_autotune.autotune_loop.events import Listener, Notice
 from halide_autotune.autotune_loop.execute.executor import Executor
-from halide_autotune.autotune_loop.measure.leader_race import DEVIATIONS
 from halide_autotune.autotune_loop.play_off.course import PlayOffResult
 from halide_autotune.autotune_loop.play_off.reserve import PlayOffRoom
 from halide_autotune.autotune_loop.play_off.run_play_off import AtSize, PlayOffEntries, RunPlayOff
@@ -20,6 +19,7 @@ from halide_autotune.autotune_loop.run.default_schedule import restore_objects
 from halide_autotune.autotune_loop.run.result import TunedSchedule
 from halide_autotune.autotune_loop.run.task_state import TaskState
 from halide_autotune.autotune_loop.run.timed import Timed, fastest_at
+from halide_autotune.autotune_loop.run_scale import DEVIATIONS
 from halide_autotune.autotune_loop.specification.deciding_argument import DecidingArgument, deciding_argument
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.store.size_schedules import GENERAL, SizeSchedule
