@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -181,11 +180,12 @@ class DraftStructure(DraftReads):
             return {loop.name: region.get(loop.name) or loop.extent or _UNKNOWN_EXTENT for loop in shape.loops}
         else:
             inside = stage.order
-        identifiers = self._original(site)
+        identifiers, steps = self._original(site), self._steps_of_loops(site)
         covered = {}
         for loop, identifier in identifiers.items():
             leaves = [leaf for leaf in inside if identifier in stage.root_of(leaf)]
-            covered[loop] = max(1, math.prod(extents[leaf] for leaf in leaves))
+            # From the first to the last, as Halide's regions are boxes: also what is another iteration's between.
+            covered[loop] = 1 + sum(max(0, extents[leaf] - 1) * steps[leaf] for leaf in leaves)
         return covered
 
     @kept
@@ -225,6 +225,19 @@ class DraftStructure(DraftReads):
                 case Fuse(inner, outer, fused):
                     extents[fused] = extents[inner] * extents[outer]
         return extents
+
+    @kept
+    def _steps_of_loops(self, site: Site) -> Mapping[str, int]:
+        """How far every loop of a stage goes in one iteration, in iterations of the loop before any scheduling."""
+        steps = dict.fromkeys(self._original(site).values(), 1)
+        for transform in self.draft.funcs[site.func].stages[site.stage].transforms:
+            match transform:
+                case Split(old, outer, inner, factor):
+                    steps[inner] = steps[old]
+                    steps[outer] = steps[old] * (factor if isinstance(factor, int) else _UNKNOWN_EXTENT)
+                case Fuse(inner, _, fused):
+                    steps[fused] = steps[inner]
+        return steps
 
     def is_constant(self, site: Site, loop: str) -> bool:
         """Whether a loop's extent is known when it is compiled: only then can it be unrolled or vectorised."""

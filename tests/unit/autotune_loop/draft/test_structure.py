@@ -199,6 +199,19 @@ def test_half_a_step_needs_half_as_much() -> None:
     assert structure.region_at("large", at("output", "x")) == (2, 1)
 
 
+def test_what_is_between_the_iterations_of_a_loop_is_needed_too() -> None:
+    """Of a loop outside of what was split from it an iteration has every eighth row; Halide's regions are boxes."""
+    rows = with_split(StageDraft((), ("x", "y")), "y", 8)
+    usual = with_output(of(chain()), rows)
+    assert usual.region_at("second", at("output", "yo")) == (66, 8)
+    assert usual.region_at("second", at("output", "yi")) == (66, 1)
+    gaps = with_output(of(chain(), second=at("output", "yi")), replace(rows, order=("x", "yo", "yi")))
+    assert gaps.region_at("second", at("output", "yi")) == (66, 1 + 3 * 8)
+    assert gaps.region("first") == (66, 34)
+    # Each of the eight iterations computes almost all of it.
+    assert work_of(gaps)["second"] == 8 * 25 / 32 * work_of(of(chain()))["second"]
+
+
 def test_work_counts_what_is_computed_again() -> None:
     def work(**computed: object) -> float:
         return work_of(of(chain(), **computed))["first"]
