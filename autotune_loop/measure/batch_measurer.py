@@ -313,9 +313,9 @@ class BatchMeasurer:
 
 
 def _next_yardstick(work: _Batch) -> Measured | None:
-    """The batch's best, if its race has shown it to be the better yardstick."""
-    raced = [one for one in work.leaders.values() if one.processes > 1 or one.is_timed_anew]
-    best = min(raced, key=lambda one: one.median_ms, default=None)
+    """The batch's best, if it is known to be the better yardstick."""
+    sound = [one for one in work.leaders.values() if not one.is_disturbed]
+    best = min(sound, key=lambda one: one.median_ms, default=None)
     if best is None or work.batch.yardstick is None or best.median_ms >= work.known_best_ms:
         return None
     return best if work.batch.yardstick.is_outdone_by(best.median_ms) else None

@@ -225,10 +225,10 @@ def test_if_it_falls_behind_the_next_best_is_timed_once_more(store: RunStore) ->
         {batch[0].symbol: 6.0, batch[1].symbol: 5.0}
     )
     assert all(one.is_timed_anew for one in outcome.measured)
-    assert [machine.times_asked(one.symbol) for one in batch] == [7, 7]
+    assert [machine.times_asked(one.symbol) for one in batch] == [7, 4], "the first was raced before"
 
 
-@pytest.mark.parametrize(("true_ms", "best_ms"), [(9.5, math.inf), (5.0, 4.9)], ids=["little gain", "not the best"])
+@pytest.mark.parametrize(("true_ms", "best_ms"), [(9.5, math.inf), (4.95, 4.9)], ids=["little gain", "not the best"])
 def test_what_will_be_no_yardstick_is_not_timed_once_more(store: RunStore, true_ms: float, best_ms: float) -> None:
     batch = candidates(store, 1)
     machine = Machine({"yardstick": YARDSTICK_MS, batch[0].symbol: true_ms})
