@@ -313,7 +313,7 @@ class BatchMeasurer:
 
 
 def _next_yardstick(work: _Batch) -> Measured | None:
-    """The batch's best, if it is known to be the better yardstick."""
+    """The best of the batch, if it seems to be the better yardstick."""
     sound = [one for one in work.leaders.values() if not one.is_disturbed]
     best = min(sound, key=lambda one: one.median_ms, default=None)
     if best is None or work.batch.yardstick is None or best.median_ms >= work.known_best_ms:
