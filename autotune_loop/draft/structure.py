@@ -180,12 +180,11 @@ class DraftStructure(DraftReads):
             return {loop.name: region.get(loop.name) or loop.extent or _UNKNOWN_EXTENT for loop in shape.loops}
         else:
             inside = stage.order
-        identifiers, steps = self._original(site), self._steps_of_loops(site)
         covered = {}
-        for loop, identifier in identifiers.items():
-            leaves = [leaf for leaf in inside if identifier in stage.root_of(leaf)]
+        for loop, identifier in self._original(site).items():
+            steps = self._steps(site, identifier)
             # From the first to the last, as Halide's regions are boxes: also what is another iteration's between.
-            covered[loop] = 1 + sum(max(0, extents[leaf] - 1) * steps[leaf] for leaf in leaves)
+            covered[loop] = 1 + sum(max(0, extents[leaf] - 1) * steps[leaf] for leaf in inside if leaf in steps)
         return covered
 
     @kept
@@ -227,16 +226,16 @@ class DraftStructure(DraftReads):
         return extents
 
     @kept
-    def _steps_of_loops(self, site: Site) -> Mapping[str, int]:
-        """How far every loop of a stage goes in one iteration, in iterations of the loop before any scheduling."""
-        steps = dict.fromkeys(self._original(site).values(), 1)
+    def _steps(self, site: Site, original: str) -> Mapping[str, int]:
+        """How many iterations of a loop before any scheduling each loop that is made of it takes at a time."""
+        steps = {original: 1}
         for transform in self.draft.funcs[site.func].stages[site.stage].transforms:
             match transform:
-                case Split(old, outer, inner, factor):
+                case Split(old, outer, inner, factor) if old in steps:
                     steps[inner] = steps[old]
                     steps[outer] = steps[old] * (factor if isinstance(factor, int) else _UNKNOWN_EXTENT)
-                case Fuse(inner, _, fused):
-                    steps[fused] = steps[inner]
+                case Fuse(inner, outer, fused) if inner in steps or outer in steps:
+                    steps[fused] = steps[inner] if inner in steps else steps[outer]
         return steps
 
     def is_constant(self, site: Site, loop: str) -> bool:

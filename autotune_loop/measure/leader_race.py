@@ -57,14 +57,14 @@ class Leader:
         return math.log(mean_ms(self.times_ms or [self.first.median_ms]))
 
     @property
-    def is_sound(self) -> bool:
-        """Whether its time is of a process that other load did not disturb."""
-        return bool(self.times_ms) or not self.first.is_disturbed
-
-    @property
     def log_error(self) -> float:
         """Standard error of that."""
         return process_error(len(self.times_ms)) if self.times_ms else self.first.log_error
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its time is of a process that other load did not disturb."""
+        return bool(self.times_ms) or not self.first.is_disturbed
 
 
 class LeaderRace:

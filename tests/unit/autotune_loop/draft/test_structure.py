@@ -10,6 +10,7 @@ from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.draft.work import work_of
+from halide_autotune.autotune_loop.schedule.directives import Fuse
 from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel
 from tests.drafted_pipelines import chain, func, loop, pipeline, plain_draft, read, stage, with_split
@@ -210,6 +211,15 @@ def test_what_is_between_the_iterations_of_a_loop_is_needed_too() -> None:
     assert gaps.region("first") == (66, 34)
     # Each of the eight iterations computes almost all of it.
     assert work_of(gaps)["second"] == 8 * 25 / 32 * work_of(of(chain()))["second"]
+
+
+def test_a_fused_loop_goes_as_far_in_each_of_the_loops_that_it_was_made_of() -> None:
+    names = pipeline(func("first", (64, 3)), func("output", (64, 3), read("first", ("x", 1), ("y", 1))))
+    strips = with_split(with_split(StageDraft((), ("x", "y")), "x", 8), "xo", 4)
+    fused = (*strips.transforms, Fuse("y", "xoi", "tiles"))
+    structure = with_output(of(names), StageDraft(fused, ("xi", "tiles", "xoo")))
+    assert structure.region_at("first", at("output", "tiles")) == (8, 1)
+    assert structure.region_at("first", at("output", "xoo")) == (64, 3), "an estimate: 32 columns of three rows"
 
 
 def test_work_counts_what_is_computed_again() -> None:
