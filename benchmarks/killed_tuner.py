@@ -23,6 +23,7 @@ from tests.loopback_farm import sdk_program
 
 Event = Mapping[str, object]
 _MOST_STARTS_IN_VAIN = 10
+_GONE_WITHIN_S = 30.0
 INTERRUPTED = 130
 _GIVEN_UP = (MeasureFailureReason.DEVICE.value, MeasureFailureReason.STOPPED.value)
 
@@ -188,7 +189,17 @@ def ends_of(run_folder: Path) -> dict[str, list[str]]:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Processes that run in or on behalf of a tuner's folder, and files that were not to stay there."""
+    """Processes that run in or on behalf of a tuner's folder, and files that were not to stay there.
+
+    What was killed with the tuner has a while to go.
+    """
+    until_s = time.monotonic() + _GONE_WITHIN_S
+    while (found := _found_in(folder)) and time.monotonic() < until_s:
+        time.sleep(0.1)
+    return found
+
+
+def _found_in(folder: Path) -> list[str]:
     here = str(folder)
     found = []
     for process in psutil.process_iter():

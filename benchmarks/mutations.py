@@ -11,6 +11,7 @@ python -m benchmarks.mutations [--only AREA ...] [--output FILE.json] [--again]
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -138,7 +139,8 @@ class Bench:
         for name in filter(None, os.fsdecode(listed.stdout).split("\0")):
             if (PROJECT / name).is_file() or (PROJECT / name).is_symlink():  # the package has links to its folders
                 (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(PROJECT / name, self.checkout / name, follow_symlinks=False)
+                with contextlib.suppress(FileNotFoundError):  # what is not committed may go meanwhile
+                    shutil.copy2(PROJECT / name, self.checkout / name, follow_symlinks=False)
 
     def try_out(self, mutation: Mutation, key: str) -> Outcome:
         """Run the tests without the mutation, unless they did, and with it."""

@@ -148,7 +148,7 @@ class PythonGeneratorProgram:
                 stopped=stopped,
                 duration_s=duration_s,
                 peak_memory_bytes=ended.get("peak_memory_bytes", 0),
-                memory_limit_bytes=limits.memory_bytes,
+                limits=limits,
                 log=read_tail(log),
             )
 

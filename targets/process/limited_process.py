@@ -63,7 +63,7 @@ class ProcessOutcome:
         stopped: it was killed because the run is stopping.
         duration_s: wall-clock seconds from start to end, without those in which it was paused.
         peak_memory_bytes: the largest resident set of the process; 0 if unknown.
-        memory_limit_bytes: the limit it ran under.
+        limits: those it ran under.
         log: the end of its stdout and stderr, interleaved.
     """
 
@@ -72,7 +72,7 @@ class ProcessOutcome:
     stopped: bool
     duration_s: float
     peak_memory_bytes: int
-    memory_limit_bytes: int
+    limits: ProcessLimits
     log: str
 
     @property
@@ -87,16 +87,16 @@ class ProcessOutcome:
             return False
         if any(mark in self.log for mark in _OUT_OF_MEMORY_MARKS):
             return True
-        return self.exit_code < 0 and self.peak_memory_bytes > _NEAR_LIMIT_SHARE * self.memory_limit_bytes
+        return self.exit_code < 0 and self.peak_memory_bytes > _NEAR_LIMIT_SHARE * self.limits.memory_bytes
 
     def describe(self) -> str:
         """Return a phrase such as 'ran out of its 4.0 GiB of memory'."""
         if self.stopped:
             return "was stopped"
         if self.timed_out:
-            return f"did not end within {self.duration_s:.0f} s"
+            return f"did not end within {self.limits.time_s:.0f} s"
         if self.out_of_memory:
-            return f"ran out of its {self.memory_limit_bytes / 2**30:.1f} GiB of memory"
+            return f"ran out of its {self.limits.memory_bytes / 2**30:.1f} GiB of memory"
         if self.exit_code == -signal.SIGXFSZ:
             return f"printed, or wrote into a file, more than {LARGEST_FILE_BYTES / 2**30:.0f} GiB"
         if self.exit_code < 0:
@@ -159,7 +159,7 @@ def run_limited(
             stopped=stopped,
             duration_s=time.monotonic() - started - paused_s,
             peak_memory_bytes=_own_peak_bytes(usage),
-            memory_limit_bytes=limits.memory_bytes,
+            limits=limits,
             log=read_tail(log),
         )
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.halide_loop import SCRIPT, HalideLoopResult, _is_spoiled, _measured_ms, main, run_halide_loop
 from halide_autotune.targets.errors import ToolchainError, UsageError
-from tests.process_state import under_a_time_limit
+from tests.process_state import await_condition, under_a_time_limit
 
 BENCHMARK = (
     "Benchmark for blur_batch_0001_sample_0003 produces best case of 0.0133113 sec/iter "
@@ -90,7 +90,7 @@ def test_loop_is_killed_at_its_time_limit_with_all_it_started(tmp_path: Path) ->
 
     logs: list[Path] = []
     under_a_time_limit(run, lambda: "Compiling 32 samples" in logs[-1].read_text())
-    assert processes_using(tmp_path) == []
+    await_condition(lambda: processes_using(tmp_path) == [], "the end of all that it started")
 
 
 def test_scratch_has_to_be_empty(folder: Path) -> None:

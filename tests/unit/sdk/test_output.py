@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pty
@@ -58,10 +59,20 @@ def on_a_terminal(code: str, **variables: str) -> str:
             timeout=120,
             check=True,
         )
-        return os.read(master, 100_000).decode()
     finally:
         os.close(terminal)
+        text = _all_of(master)
         os.close(master)
+    return text
+
+
+def _all_of(master: int) -> str:
+    """What was written to a terminal that nobody has open any more: it comes in pieces."""
+    text = b""
+    with contextlib.suppress(OSError):  # what the kernel says at its end
+        while piece := os.read(master, 100_000):
+            text += piece
+    return text.decode()
 
 
 SHOW = """

@@ -127,7 +127,7 @@ def _kept_search(pipeline: str, count: int, num_cores: int, weights: Weights, fo
         weights_path = folder / "used.weights"
         write_weights(weights, weights_path)
         log = sample_schedules(
-            pipeline, range(count), num_cores, folder, os.environ, weights_path=weights_path, timeout_s=240
+            pipeline, range(count), num_cores, folder, os.environ, weights_path=weights_path, timeout_s=1200
         )
         kept.write_text(json.dumps(plain(log)))
     return record(SearchLog)(json.loads(kept.read_text()))

@@ -108,8 +108,10 @@ async def _reach_a_worker(folders: dict[str, Path], who: str) -> None:
         shown = await asyncio.to_thread(probe_scheduler, FarmAddress(scheduler.address, folders["a host"]))
         async with farm_worker(scheduler.address, folders["a host"], shown) as worker:
             security = FarmAddress(worker.address, folders[who]).security()
+            # Who is refused is refused at once, but tries again until then.
+            timeout_s = 120 if who == "the scheduler" else 5
             try:
-                comm = await connect(worker.address, timeout=5, **security.get_connection_args("client"))
+                comm = await connect(worker.address, timeout=timeout_s, **security.get_connection_args("client"))
             except OSError as error:
                 raise FarmError("The worker does not let it in.") from error
             await comm.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -98,7 +99,8 @@ def test_a_message_about_a_run_keeps_the_users_machine_to_itself(tmp_path: Path)
 
 def test_waiting_is_told_after_a_while_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry.time.monotonic", lambda: now_s)
+    clock = SimpleNamespace(monotonic=lambda: now_s)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry.time", clock)
     events: list[Event] = []
     watch = QueueWatch(events.append)
     for position in (3, 3, 3, 3, 3, 3, 2, 0, 0, 1, 0):

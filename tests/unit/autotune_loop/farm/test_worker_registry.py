@@ -19,6 +19,7 @@ from halide_autotune.autotune_loop.farm.quiet_dask import QUIET_CONFIG, Portless
 from halide_autotune.autotune_loop.farm.use import DeviceWish, FarmUse
 from halide_autotune.autotune_loop.farm.worker_registry import WorkerRegistry
 from tests.farm_certificates import until
+from tests.kept_port import KeptPort
 
 
 def _scheduler(port: int = 0) -> PortlessScheduler:
@@ -64,22 +65,22 @@ def test_a_scheduler_that_does_not_answer_is_told_once_and_that_it_is_back(
 ) -> None:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry._BEAT_S", 0.05)
-    monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry._ANSWER_S", 0.5)
+    monkeypatch.setattr("halide_autotune.autotune_loop.farm.worker_registry._ANSWER_S", 10.0)
     events: list[Event] = []
+    port = KeptPort()
 
     def texts() -> list[str]:
         return [event.text for event in events if isinstance(event, Notice)]
 
     async def play() -> None:
-        scheduler = await _scheduler()
-        port = int(scheduler.address.rpartition(":")[2])
+        scheduler = await _scheduler(port.number)
         async with Client(scheduler.address, asynchronous=True, set_as_default=False) as client:
             registry = _registry(client, events)
             await asyncio.to_thread(registry.start)
             await scheduler.close()
             await until(texts)
             assert not registry.is_heard
-            async with _scheduler(port) as again:
+            async with _scheduler(port.number) as again:
                 await until(lambda: len(texts()) == 2 and client.id in again.clients)
                 registry.stop()
 

@@ -16,7 +16,7 @@ import pytest
 
 from halide_autotune.autotune_loop.events import DeviceChanged, Notice
 from halide_autotune.autotune_loop.execute.device_session import Timing
-from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Sense
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import Forget, LookAround, Measure, Sense
 from halide_autotune.autotune_loop.execute.tasks.task import MeasureTask, Task
 from halide_autotune.autotune_loop.measure import dispatcher as dispatcher_module
 from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
@@ -433,6 +433,19 @@ def test_what_is_under_way_is_stopped_only_once_it_is_overdue(
 
     bench = make_bench(["pi"], measure)
     monkeypatch.setattr(bench.executor, "interrupt", killed.set)
-    assert bench.run(["a", "b", "c"], enough=begun.is_set, overdue=overdue) == 1
+    handed_out: list[object] = []
+    submit = bench.executor.submit
+
+    def counted(task: Any, *more: Any, **named: Any) -> Any:
+        handed_out.extend([task] if isinstance(task, Measure) else [])
+        return submit(task, *more, **named)
+
+    monkeypatch.setattr(bench.executor, "submit", counted)
+
+    def enough() -> bool:
+        """Once one is timed and another one waits for the device."""
+        return begun.is_set() and len(handed_out) == 2
+
+    assert bench.run(["a", "b", "c"], enough=enough, overdue=overdue) == 1
     assert bench.reasons() == {"stopped" if is_overdue else "timed": 2}
     assert killed.is_set() is is_overdue

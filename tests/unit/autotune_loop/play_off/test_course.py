@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -257,7 +258,8 @@ def test_past_its_time_it_is_unconfirmed_and_says_so() -> None:
 def test_choosing_leaves_time_for_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A timing takes a second: there is time for two turns of three contenders and the look, not for five turns."""
     now_s = 0.0
-    monkeypatch.setattr("halide_autotune.autotune_loop.play_off.course.time.monotonic", lambda: now_s)
+    clock = SimpleNamespace(monotonic=lambda: now_s)
+    monkeypatch.setattr("halide_autotune.autotune_loop.play_off.course.time", clock)
     bench = Bench({"pi": {"default": 2.0, "a": 1.0, "b": 1.5}})
 
     def time_turn(order: Sequence[str], yardstick: str | None) -> Turn:

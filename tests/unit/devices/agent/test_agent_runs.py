@@ -235,8 +235,8 @@ def test_a_run_whose_lease_is_taken_by_force_ends(
 
 
 def test_a_run_keeps_its_lease(agent: AgentSession, home: Path) -> None:
-    script(home, "p", "import time; time.sleep(2.5)")
-    run(agent, home, "p", ("ttl_s", "1.5"))
+    script(home, "p", "import time; time.sleep(8)")
+    run(agent, home, "p", ("ttl_s", "6"))
     assert show_leases(agent, RemotePlace(SshAddress("board"), lease_folder=str(home / "leases")))
 
 

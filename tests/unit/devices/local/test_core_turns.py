@@ -18,7 +18,7 @@ from halide_autotune.devices.local.cores import CoreTurns
 from halide_autotune.targets.errors import DeviceError
 from halide_autotune.targets.process.limited_process import ProcessLimits, ProcessOutcome, run_limited
 from halide_autotune.targets.process.stop_signal import StopSignal
-from tests.process_state import PATIENCE_S, await_condition, await_other_text
+from tests.process_state import PATIENCE_S, await_condition, await_other_text, state_of
 
 PROJECT = Path(__file__).parents[4]
 # Turns that each kind has to get; nobody is said to starve because this machine is slow.
@@ -172,7 +172,12 @@ def test_a_stop_that_never_comes_changes_nothing(tmp_path: Path) -> None:
     assert held.is_set()
 
 
-COUNTS = "import sys, time\nwhile True:\n    print(time.monotonic_ns(), file=open(sys.argv[1], 'w'), flush=True)\n"
+COUNTS = """
+import os, sys, time
+open(sys.argv[1] + ".pid", "w").write(f"{os.getpid()}\\n")
+while True:
+    print(time.monotonic_ns(), file=open(sys.argv[1], "w"), flush=True)
+"""
 
 
 def test_a_build_stands_still_while_somebody_measures(tmp_path: Path) -> None:
@@ -187,10 +192,11 @@ def test_a_build_stands_still_while_somebody_measures(tmp_path: Path) -> None:
     thread = threading.Thread(target=build)
     thread.start()
     await_condition(written.exists, "the build")
+    pid = int(written.with_name("written.pid").read_text())
     for _ in range(2):
         await_other_text(written, written.read_text())
         with turns.measuring():
-            time.sleep(0.1)  # a write that was under way ends before it stands still
+            await_condition(lambda: state_of(pid) == "T", "the build's standing still")
             still = written.read_text()
             time.sleep(0.1)
             assert written.read_text() == still

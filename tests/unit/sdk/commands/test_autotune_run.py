@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from halide_autotune.sdk.settings import Settings
+from tests.process_state import await_condition
 
 ROOT = Path(__file__).parents[4]
 GENERATOR = ROOT / "examples" / "separable_filter.py"
@@ -44,7 +45,18 @@ CTRL_C_AT_THE_FIRST_TIME = CTRL_C_AT_THE_FIRST.format(
 )
 CTRL_C_IN_THE_PLAY_OFF = CTRL_C_AT_THE_FIRST.format(module="plain_display", display="PlainDisplay", kind="play_off")
 SMALL = (
-    *("--size", "input=192x96x3", "--size", "output=192x96x3", "-p", "radius=1", "-t", "host", "--search-limit", "30s"),
+    *(
+        "--size",
+        "input=192x96x3",
+        "--size",
+        "output=192x96x3",
+        "-p",
+        "radius=1",
+        "-t",
+        "host",
+        "--search-limit",
+        "240s",
+    ),
     *("--pool-factor", "1", "--epochs", "5"),
     # On a busy machine a run would wait for a quiet one.
     *("--play-off-turns", "8", "--device-patience", "1s"),
@@ -52,6 +64,12 @@ SMALL = (
 # It does not end while a test is held up.
 ENDLESS = ("-n", "1000")
 _NO_LONGER_ONE_PRESS_S = 0.4
+# The second press comes while the run still stops, however quickly that is done.
+STOPS_FOR_LONG = """
+import time
+from halide_autotune.autotune_loop.run.rounds import Rounds
+Rounds._abandon = lambda self, upcoming: time.sleep(600)
+"""
 
 # The first run compiles everything, which takes minutes on a busy machine.
 pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
@@ -116,7 +134,7 @@ def test_a_whole_run_as_json(tmp_path: Path, settings: Settings) -> None:
     kept = [path.parent.name for path in (folder / "samples").glob("batch_0_0/*/separable_filter.schedule.h")]
     assert sorted(kept) == sorted(str(event["sample_index"]) for event in timed)
     assert "--num-batches 2" in result["resume_command"]
-    assert children_left(tmp_path) == []
+    await_condition(lambda: children_left(tmp_path) == [], "the end of all that it started")
 
 
 def lines_until(process: subprocess.Popen[str], words: str) -> Iterator[str]:
@@ -138,7 +156,7 @@ def test_ctrl_c_keeps_the_best_and_resume_goes_on(tmp_path: Path, settings: Sett
     (tuned,) = result["tuned"]
     assert tuned["confirmed"] is False
     assert Path(tuned["header"]).is_file()
-    assert children_left(tmp_path) == []
+    await_condition(lambda: children_left(tmp_path) == [], "the end of all that it started")
 
     # The second round may have been built when the first was interrupted.
     with started(tmp_path, settings, "-n", "3", "-s", "4", "--resume", "--plain") as process:
@@ -158,11 +176,11 @@ def test_ctrl_c_in_the_play_off_says_what_is_unconfirmed(tmp_path: Path, setting
     assert "; unconfirmed\n" in out and "  play-off   Unconfirmed: " in out
     assert "  ended      " in out and "interrupted; everything measured is saved" in out
     assert (tmp_path / "tuned/separable_filter-host-1/samples/best.separable_filter.schedule.h").is_file()
-    assert children_left(tmp_path) == []
+    await_condition(lambda: children_left(tmp_path) == [], "the end of all that it started")
 
 
 def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path, settings: Settings) -> None:
-    with started(tmp_path, settings, *ENDLESS, "-s", "6", "--json") as process:
+    with started(tmp_path, settings, *ENDLESS, "-s", "6", "--json", beforehand=STOPS_FOR_LONG) as process:
         list(lines_until(process, '"search_progress"'))
         process.send_signal(signal.SIGTERM)
         list(lines_until(process, "stopping;"))
@@ -171,7 +189,7 @@ def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path, settings: Settings) -> 
         _, error = process.communicate()
     assert process.returncode in (130, -signal.SIGINT)
     assert "Traceback" not in error
-    assert children_left(tmp_path) == []
+    await_condition(lambda: children_left(tmp_path) == [], "the end of all that it started")
     assert (tmp_path / "tuned" / "separable_filter-host-1" / "run.toml").is_file()
 
 
@@ -184,4 +202,4 @@ def test_a_reader_that_goes_away_ends_it_in_order(tmp_path: Path, settings: Sett
         error = process.stderr.read()
         assert process.wait() == 1
     assert error == ""
-    assert children_left(tmp_path) == []
+    await_condition(lambda: children_left(tmp_path) == [], "the end of all that it started")

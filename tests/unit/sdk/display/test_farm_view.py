@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import time
+from types import SimpleNamespace
 
+import pytest
 from rich.console import Console
 
 from halide_autotune.autotune_loop.farm.device import DeviceFailure, DeviceReport, FarmDevice
@@ -19,12 +20,17 @@ from halide_autotune.autotune_loop.farm.state import (
 )
 from halide_autotune.sdk.display.farm_view import farm_fields, farm_text
 
-_ANA = FarmRunState(
-    FarmRun("11aa", "c1", "ana@laptop", "blur", "high", 12.0, 0.1, under_way=3), 0, 0.0, 2, time.time(), 0.1
-)
+_NOW_S = 1_700_000_000.0
+_ANA = FarmRunState(FarmRun("11aa", "c1", "ana@laptop", "blur", "high", 12.0, 0.1, under_way=3), 0, 0.0, 2, _NOW_S, 0.1)
 _BOB = FarmRunState(
-    FarmRun("22bb", "c2", "bob@desk", "[red]corner", "normal", 30.0, 0.1, under_way=4), 3, 95.0, 0, time.time(), 0.1
+    FarmRun("22bb", "c2", "bob@desk", "[red]corner", "normal", 30.0, 0.1, under_way=4), 3, 95.0, 0, _NOW_S, 0.1
 )
+
+
+@pytest.fixture(autouse=True)
+def _at_a_fixed_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(time=lambda: _NOW_S)
+    monkeypatch.setattr("halide_autotune.sdk.display.farm_view.time", clock)
 
 
 def _state() -> FarmState:
@@ -43,7 +49,7 @@ def _state() -> FarmState:
                     busy_s=4.0,
                     is_held=True,
                     users=("11aa", "22bb"),
-                    failures=(DeviceFailure(time.time() - 130, "22bb", "pi5 has ended the connection."),),
+                    failures=(DeviceFailure(_NOW_S - 130, "22bb", "pi5 has ended the connection."),),
                 ),
                 waiting=("22bb", "22bb", "11aa"),
             ),
@@ -79,9 +85,7 @@ def test_an_empty_farm_says_how_to_fill_it_and_json_is_complete() -> None:
 
 
 def test_who_was_put_out_is_told_with_the_reason() -> None:
-    out = PutOutWorker(
-        "lab3", "tls://192.168.1.7:40001", "it does not answer at tls://192.168.1.7:40001", time.time() - 8
-    )
+    out = PutOutWorker("lab3", "tls://192.168.1.7:40001", "it does not answer at tls://192.168.1.7:40001", _NOW_S - 8)
     state = FarmState((), (), (), (out,))
     text = shown(state)
     assert "has no workers. Start one with" in text

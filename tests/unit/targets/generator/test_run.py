@@ -240,7 +240,7 @@ class Prints:
         preload: Preload | None = None,
     ) -> ProcessOutcome:
         self.write()
-        return ProcessOutcome(self.exit_code, False, False, 0.1, 0, 2**30, self.log)
+        return ProcessOutcome(self.exit_code, False, False, 0.1, 0, limits, self.log)
 
     def parameters(self, name: str) -> dict[str, DeclaredParameter]:
         return {}

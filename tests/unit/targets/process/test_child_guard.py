@@ -23,7 +23,13 @@ time.sleep(1000)
 """
 _RUN_LIMITED = """
 import sys
+from halide_autotune.targets.process import child_guard
 from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+watch_over = child_guard.watch_over
+def told(pid):
+    watch_over(pid)
+    open(sys.argv[2] + ".watched", "w").write(f"{pid}\\n")
+child_guard.watch_over = told
 run_limited([sys.executable, "-c", *sys.argv[1:]], ProcessLimits(1000.0, 2**30))
 """
 
@@ -34,6 +40,7 @@ def test_a_child_and_its_own_end_with_the_process(how: signal.Signals, tmp_path:
         [sys.executable, "-c", _RUN_LIMITED, _FAMILY, str(tmp_path / "ids")], stderr=subprocess.DEVNULL
     )
     ids = [int(word) for word in await_file(tmp_path / "ids").split()]
+    assert int(await_file(tmp_path / "ids.watched")) == ids[0]
     assert all(runs(pid) for pid in ids)
     parent.send_signal(how)
     parent.wait()

@@ -9,10 +9,10 @@ class Total(hl.Generator):
     output = hl.OutputBuffer(hl.Float(32), 1)
 
     def generate(self) -> None:
-        x, r = hl.Var("x"), hl.RDom([(0, 1 << 18)])
+        x, r = hl.Var("x"), hl.RDom([(0, 1 << 22)])
         self.output[x] = 0.0
         self.output[x] += self.input[r + x]
-        self.input.set_estimates([(0, (1 << 18) + 4)])
+        self.input.set_estimates([(0, (1 << 22) + 4)])
         self.output.set_estimates([(0, 4)])
 
 
