@@ -12,7 +12,7 @@ from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings
 # The emulated device is in this process: what holds one end up may hold the other up as well.
 _LIMITS = AdbLimits(connect_s=120.0, silence_s=120.0, allow_s=120.0, poll_s=0.1)
 # For tests of silence.
-SHORT_LIMITS = AdbLimits(connect_s=120.0, silence_s=3.0, allow_s=120.0, poll_s=0.1)
+SHORT_LIMITS = AdbLimits(connect_s=120.0, silence_s=8.0, allow_s=120.0, poll_s=0.1)
 
 
 def link_to(

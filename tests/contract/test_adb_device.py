@@ -155,7 +155,7 @@ def test_a_known_key_is_let_in(adb: RealAdb, tmp_path: Path) -> None:
 
 def test_an_unknown_key_waits_for_its_user(adb: RealAdb, tmp_path: Path) -> None:
     with AdbDevice(tmp_path / "device", DeviceOptions(asks_for_keys=True)) as device:
-        tapper = threading.Thread(target=device.tap_allow, args=(0.0,))
+        tapper = threading.Thread(target=device.tap_allow)
         adb.connect(device.port)
         assert adb.await_state(device.port, "unauthorized")
         assert adb.run("shell", "echo", port=device.port).returncode == 1

@@ -186,7 +186,7 @@ def test_an_executor_has_slots_and_no_news(executor: Executor) -> None:
 
 def test_what_has_not_begun_when_the_run_ends_fails(executor: Executor) -> None:
     executor.submit(Nap("board", 0.0)).result(_LIMIT_S)
-    under_way = [executor.submit(Nap("board", 0.5)) for _ in range(3)]
+    under_way = [executor.submit(Nap("board", 2.0)) for _ in range(3)]
     executor.close()
     with pytest.raises(FarmError, match="The run has ended"):
         under_way[-1].result(_LIMIT_S)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from distributed import Client
 
 from halide_autotune.autotune_loop.events import Event, Notice
 from halide_autotune.autotune_loop.execute.farm_executor import FarmExecutor
@@ -46,20 +47,23 @@ def _until(condition: Callable[[], object]) -> None:
         time.sleep(0.1)
 
 
-def _state_with(farm: LoopbackFarm, condition: Callable[[FarmState], object]) -> FarmState:
-    with farm_client(farm.address) as client:
-        _until(lambda: condition(farm_state(client)))
-        return farm_state(client)
+def _state_with(client: Client, condition: Callable[[FarmState], object]) -> FarmState:
+    _until(lambda: condition(farm_state(client)))
+    return farm_state(client)
 
 
 def test_a_worker_that_hangs_is_put_out_and_its_work_is_done_elsewhere(farm: LoopbackFarm, tmp_path: Path) -> None:
-    with contextlib.closing(FarmExecutor(context_for(tmp_path), 1, _use(farm))) as executor:
-        builds = [executor.submit(Doze(tmp_path / str(number), 2.0)) for number in range(4)]
-        _state_with(farm, lambda state: all(worker.building for worker in state.workers))
+    with (
+        contextlib.closing(FarmExecutor(context_for(tmp_path), 1, _use(farm))) as executor,
+        farm_client(farm.address) as client,
+    ):
+        builds = [executor.submit(Doze(tmp_path / str(number), 5.0)) for number in range(4)]
+        _state_with(client, lambda state: all(worker.building for worker in state.workers))
         farm.workers["build1"].freeze()
         assert os.getpid() not in [build.result(_LIMIT_S) for build in builds]
         assert all((tmp_path / str(number) / "large").stat().st_size == 2**20 for number in range(4))
-    state = _state_with(farm, lambda state: state.put_out)
+    with farm_client(farm.address) as client:
+        state = _state_with(client, lambda state: state.put_out)
     assert [worker.name for worker in state.workers] == ["build2"]
     assert [out.name for out in state.put_out] == ["build1"]
     assert state.put_out[0].reason == f"it does not answer at {state.put_out[0].address}"
@@ -95,8 +99,9 @@ def test_while_the_scheduler_is_away_builds_are_done_here(
     here = os.getpid()
     with contextlib.closing(FarmExecutor(context_for(tmp_path), 1, _use(farm), events.append)) as executor:
         assert executor.submit(build("there", 0.0)).result(_LIMIT_S) != here
-        under_way = executor.submit(build("under way", 8.0))
-        _state_with(farm, lambda state: any(worker.building for worker in state.workers))
+        with farm_client(farm.address) as client:
+            under_way = executor.submit(build("under way", 20.0))
+            _state_with(client, lambda state: any(worker.building for worker in state.workers))
         comes_back = goes_away(farm)
         _until(lambda: told("does not answer. It is looked for"))
         assert not told("answers again")
@@ -107,4 +112,5 @@ def test_while_the_scheduler_is_away_builds_are_done_here(
         _until(lambda: told("answers again"))
         # Both workers are with the new scheduler, and builds are theirs again.
         _until(lambda: executor.build_slots == 2 and executor.submit(build("again", 0.0)).result(_LIMIT_S) != here)
-        assert {row.run.user for row in _state_with(farm, lambda state: state.runs).runs} == {"tester@here"}
+        with farm_client(farm.address) as client:
+            assert {row.run.user for row in _state_with(client, lambda state: state.runs).runs} == {"tester@here"}

@@ -286,16 +286,16 @@ def test_a_silent_server_is_given_up(
 def test_a_quiet_program_on_an_answering_server_is_not_given_up(
     access: SshAccess, server: SshdServer, open_link: OpenLink, tmp_path: Path
 ) -> None:
-    access.config.write_text("ServerAliveInterval 3\n")
+    access.config.write_text("ServerAliveInterval 8\n")
     link = open_link(server)
-    assert b"".join(link.stream([write_program(tmp_path, "sleep 8; echo end")])) == b"end\n"
+    assert b"".join(link.stream([write_program(tmp_path, "sleep 18; echo end")])) == b"end\n"
 
 
 @pytest.mark.slow
 def test_a_silent_server_ends_a_copy(
     access: SshAccess, server: SshdServer, open_link: OpenLink, tmp_path: Path
 ) -> None:
-    access.config.write_text("ServerAliveInterval 3\n")
+    access.config.write_text("ServerAliveInterval 8\n")
     link = open_link(server)
     source = tmp_path / "source"
     source.write_bytes(b"x" * 20_000_000)

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(not shutil.which("qemu-aarch64"), reason="qemu-a
 
 # The first static program of a session waits until zig has built musl.
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_phone_is_tuned_for_under_the_emulator(
     tune: Tune, settings: Settings, examples: Path, tmp_path: Path
 ) -> None:

@@ -28,7 +28,6 @@ from tests.remote_board import SshBoard, ssh_board
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed"),
 ]
 

@@ -167,7 +167,7 @@ COMPILE = ("cc", "-std=c11", "-Wall", "-Wextra", "-Werror")
 
 
 def command(*words: str | Path) -> str:
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -25,7 +25,7 @@ from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.end_to_end.conftest import SMALL, Tune
 from tests.end_to_end.run_files import check_run_folder, rows
 
-pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.toolchain
 
 DEFAULT = "separable_filter_r0_a0_s0"
 FULL = "No space left on device"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ def test_a_run_whose_budget_is_spent_still_times_its_first_schedules(
     tune: Tune, examples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(budget_module, "_LEAST_OVERTIME_S", 1000.0)
+    for step in ("search_s", "reference_s", "reference_run_s"):  # of which each takes a while on a busy machine
+        monkeypatch.setitem(build_limits._BUDGET_SHARES, step, (1.0, 600.0))
     generator = str(examples / "separable_filter.py")
     result = tune(generator, parameters=SMALL, budget_s=0.01, rounds=9, run_folder=tmp_path / "run")
     assert (result.outcome, result.totals.rounds) == (Outcome.BUDGET_SPENT, 1)
@@ -40,7 +43,7 @@ def test_a_run_without_time_for_anything_says_so_and_can_be_continued(
             BudgetError, match=r"The budget of 0\.01 s was too short: no schedule of .* was timed"
         ) as told:
             tune(generator, parameters=SMALL, budget_s=0.01, run_folder=folder)
-    assert f"sdk autotune --resume {folder} --budget 1m" in told.value.next_step
+    assert re.search(rf"sdk autotune --resume {re.escape(str(folder))} --budget \d+m", told.value.next_step)
     assert not list((folder / "samples").glob("batch_*"))
     resumed = tune(generator, parameters=SMALL, budget_s=1000.0, rounds=1, run_folder=folder, resume=True)
     assert resumed.outcome is Outcome.FINISHED and resumed.best.confirmed

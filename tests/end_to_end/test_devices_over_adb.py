@@ -20,7 +20,7 @@ from tests.adb_device.adb_device import AdbDevice
 from tests.adb_device.device_options import DeviceOptions
 
 # The first test builds the agent, which takes a while on a busy machine.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from tests.sshd_server import SSHD, SshdServer, make_key
 # The first test builds the agent, which takes a while on a busy machine.
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(SSHD is None, reason="sshd is not installed"),
 ]
 Captured = pytest.CaptureFixture[str]

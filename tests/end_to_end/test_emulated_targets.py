@@ -33,7 +33,6 @@ def needs(target: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # the first C library for musl takes minutes on a loaded machine
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_schedules_run_and_agree(architecture: str, settings: Settings, examples: Path) -> None:
     for target in ARCHITECTURES[architecture]:
@@ -54,7 +53,6 @@ def test_schedules_run_and_agree(architecture: str, settings: Settings, examples
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_run_for_hexagon(tune: Tune, examples: Path, tmp_path: Path) -> None:
     needs("hexagon-v66")
     result = tune(
@@ -167,7 +165,6 @@ def test_what_halide_multiplies_wrongly_for_riscv_is_computed_in_loops(tune: Tun
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # as above
 @pytest.mark.usefixtures("tensorflow_ready", "forked_tensorflow")
 def test_random_programs_are_timed_without_a_rival(settings: Settings, tmp_path: Path) -> None:
     """It is built because it may win, and nothing wins where schedules are only recorded."""

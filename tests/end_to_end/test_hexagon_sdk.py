@@ -26,7 +26,6 @@ from tests.stand_in_hexagon_sdk import TOOLS_VERSION, make_stand_in_hexagon_sdk
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),  # the first C library for musl takes minutes on a loaded machine
     pytest.mark.skipif(not shutil.which("qemu-hexagon"), reason="qemu-hexagon is not installed"),
 ]
 # Rows of whole vectors: Halide 21's Hexagon code generator fails on some others.

@@ -83,7 +83,7 @@ def test_a_pipeline_is_built_tuned_shipped_and_reported(run: Run, folder: Path) 
     run(*COMMAND, "build", "blur.py", *SMALL, "-o", "built")
     assert (folder / "built" / "separable_filter.o").is_file()
     # The tests beside this one disturb it, and it need not wait for them to end.
-    small = (*SMALL, "-n", "1", "--batch-size", "4", "--budget", "2m", "--quiet-patience", "1s")
+    small = (*SMALL, "-n", "1", "--batch-size", "4", "--quiet-patience", "1s")
     assert json.loads(run(*COMMAND, "autotune", "blur.py", *small, "--run-dir", "run", "--json", "--quiet"))
     run(*COMMAND, "report", "run", "-o", "page.html")
     run(*COMMAND, "ship", "run", "-o", "schedules", "--no-sizes", "--allow-unconfirmed")

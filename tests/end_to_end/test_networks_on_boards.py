@@ -18,7 +18,6 @@ from tests.sshd_server import SSHD
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.skipif(SSHD is None, reason="sshd is not installed"),
 ]

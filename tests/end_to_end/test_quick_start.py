@@ -22,7 +22,6 @@ _OTHERS = [page for page in PAGES if page not in _START and any(block.is_run for
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)  # it takes turns with all that others time on this machine
 def test_the_pages_work_as_they_are_written(settings: Settings, tmp_path: Path) -> None:
     ran = follow([block for page in _START for block in blocks_of(page)], settings, tmp_path)
     assert len(ran) == 3 and "--num-batches 1" in ran[0]

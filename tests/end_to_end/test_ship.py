@@ -21,7 +21,7 @@ LIBRARIES = ("-lpthread", "-ldl", "-lm")
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=280, check=False, cwd=cwd)
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=1500, check=False, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -30,7 +30,7 @@ int __wrap_KERNEL(struct halide_buffer_t *input, struct halide_buffer_t *output)
 
 
 def run(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=280, check=False, cwd=cwd)
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=1500, check=False, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

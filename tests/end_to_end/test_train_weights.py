@@ -106,7 +106,6 @@ def _check_that_what_it_has_kept_is_replaced(folder: Path, settings: Settings, m
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 @pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed")
 def test_on_a_farm_the_next_iteration_draws_other_programs_with_the_weights_of_before(
     settings: Settings, cache: ContentCache, tmp_path: Path

@@ -51,7 +51,6 @@ def lessen(patch: pytest.MonkeyPatch, storm: ModuleType, schedules: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
 @pytest.mark.skipif(not shutil.which("sshd", path="/usr/sbin:/usr/bin"), reason="sshd is not installed")
 def test_a_short_storm_loses_nothing(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fault_storm, "LoopbackLab", LabBesideOthers)
@@ -64,7 +63,6 @@ def test_a_short_storm_loses_nothing(tmp_path: Path, settings: Settings, monkeyp
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
 def test_a_few_kills_lose_nothing(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     lessen(monkeypatch, kill_storm, "4")
     killed = kill_storm.killed_run(tmp_path / "killed", 3, random.Random(2), settings)

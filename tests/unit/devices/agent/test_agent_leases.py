@@ -22,7 +22,7 @@ from tests.contract.local_device import local_device
 from tests.contract.local_link import LocalLink
 
 # The first one builds the agent, and the C library for it.
-pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.toolchain
 
 TOKENS = ("a" * 32, "b" * 32)
 

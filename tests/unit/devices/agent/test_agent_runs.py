@@ -21,7 +21,6 @@ from tests.contract.local_link import LocalLink
 from tests.process_state import PATIENCE_S, await_condition, under_a_time_limit
 
 # The first one builds the agent, and the C library for it.
-pytestmark = pytest.mark.timeout(900)
 
 SESSION = "ab12"
 TOKEN = "c" * 32

@@ -16,8 +16,6 @@ from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import local_device, local_transport
 from tests.contract.local_link import LocalLink
 
-pytestmark = pytest.mark.timeout(900)
-
 
 @pytest.mark.parametrize("machine", ["sparc64", "", "x86_64\n", "../x86_64", "\x1b[31m" + "x" * 500])
 def test_an_unknown_machine_has_no_agent(cache: ContentCache, machine: str) -> None:

@@ -21,7 +21,7 @@ from tests.contract.local_device import leases_of, local_transport, release_leas
 from tests.contract.local_link import LocalLink, lost
 
 # The first one builds the agent, and the C library for it.
-pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.toolchain
 
 TIME_S = 60.0
 

@@ -16,7 +16,7 @@ from tests.contract.local_link import LocalLink
 from tests.process_state import await_other_text
 
 # The first one builds the agent, and the C library for it.
-pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.toolchain
 
 TIME_S = 60.0
 

@@ -17,7 +17,7 @@ from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.contract.local_link import LocalLink
 
 # The first one builds the agent, and the C library for it.
-pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.toolchain
 
 TIME_S = 60.0
 

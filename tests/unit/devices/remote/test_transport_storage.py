@@ -18,7 +18,7 @@ from tests.contract.local_link import LocalLink
 from tests.small_file_system import small_file_system
 
 # The first one builds the agent, and the C library for it.
-pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.toolchain
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ Rounds._abandon = lambda self, upcoming: time.sleep(600)
 """
 
 # The first run compiles everything, which takes minutes on a busy machine.
-pytestmark = [pytest.mark.toolchain, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.toolchain
 
 
 def started(folder: Path, settings: Settings, *arguments: str, beforehand: str = "") -> subprocess.Popen[str]:

@@ -105,7 +105,6 @@ def test_a_broken_ndk_is_one_message(answer: Answer, examples: Path) -> None:
 
 # The first static program of a session waits until zig has built musl.
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_bench_under_the_emulator_links_statically_and_says_so(answer: Answer, examples: Path) -> None:
     code, timed, errors = answer(
         "bench", examples / "separable_filter.py", *SMALL, "-t", "arm64-android", "--turns", "1", ndk=Path("/no/ndk")

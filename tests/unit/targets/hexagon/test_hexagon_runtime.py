@@ -18,7 +18,6 @@ from tests.unit.targets.runner_kernels import compile_kernel
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),  # the first C library for musl takes minutes on a loaded machine
     pytest.mark.skipif(not shutil.which("qemu-hexagon"), reason="qemu-hexagon is not installed"),
 ]
 PROFILE = load_profile("hexagon-v66")

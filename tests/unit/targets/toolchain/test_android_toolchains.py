@@ -35,7 +35,7 @@ needs_system_root = pytest.mark.skipif(not Path(EMULATOR[2]).is_dir(), reason=f"
 
 def first_use_is_slow(test: Callable[..., None]) -> Callable[..., None]:
     """The first static program of a session waits until zig has built musl: a minute of two cores."""
-    marked: Callable[..., None] = pytest.mark.slow(pytest.mark.timeout(900)(test))
+    marked: Callable[..., None] = pytest.mark.slow(test)
     return marked
 
 
