@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import sdk
+from halide_autotune.autotune_loop.specification.objective import LOOKS
 from halide_autotune.sdk.settings import Settings
 from tests.end_to_end.run_files import rows
 from tests.tflite_models import randomized, write_tflite
@@ -30,7 +31,15 @@ def test_the_operators_of_a_quantised_model_are_tuned_in_one_run(
     path = write_tflite(model, tmp_path / "small.tflite", is_int8=True)
     features = ["strict_float"]
     options = sdk.RunOptions.of(
-        target="host", target_features=features, rounds=1, batch_size=4, parallelism=1, no_history=True
+        target="host",
+        target_features=features,
+        rounds=1,
+        batch_size=4,
+        # It takes over two minutes on a busy machine.
+        full_search_limit_s=10.0,
+        play_off_turns=LOOKS[0],
+        parallelism=1,
+        no_history=True,
     )
     found = sdk.tune_network(str(path), options=options, run_folder=tmp_path / "run", settings=settings)
     assert not found.rest and all(each.tuned_ms for each in found.operators)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import sdk
+from halide_autotune.autotune_loop.specification.objective import LOOKS
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.errors import NetworkError, RunFolderError
 from tests.end_to_end.run_files import rows
@@ -33,6 +34,7 @@ def test_the_operators_of_a_model_are_tuned_in_one_run(keras: Any, settings: Set
     path = tmp_path / "small.keras"
     model.save(path)
     options = sdk.RunOptions.of(target="host", rounds=1, batch_size=4, parallelism=1, no_history=True)
+    options = options.with_values({"full_search_limit_s": 10.0, "play_off_turns": LOOKS[0]})
     found = sdk.tune_network(
         str(path), options=options, run_folder=tmp_path / "run", settings=settings, tries_layouts=True
     )
