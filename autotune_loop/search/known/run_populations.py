@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from halide_autotune.autotune_loop.candidate import Candidate, Origin, SchedulePoint
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.events import Listener, Notice
+from halide_autotune.autotune_loop.gaussian_process import fewer
 from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
 from halide_autotune.autotune_loop.schedule.as_json import parse_json
 from halide_autotune.autotune_loop.search.known.run_drafts import RunDrafts
@@ -25,6 +28,8 @@ from halide_autotune.targets.pipeline.shape import PipelineShape
 
 # So many are tried of what earlier runs found: a small part of the first batch, if they turn out to be of no use.
 _MOST_KNOWN = 4
+# So many of those that were timed count, and what they descend from: as many as any model learns from.
+_MOST_TRIED = 512
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,15 @@ class RunPopulations:
 
         Args:
             round_index: of the batch that is to be proposed.
-            timed: what has a time.
+            timed: what has a time. Of many the fastest count, some of the others, and what these descend from: a
+                resumed run has to read each.
         """
         names = self.drafts.names(task_index)
         if names is None:
             return None
         candidates = {one.symbol: one for one in self.store.database.candidates(task_index)}
-        tried = self._tried(names, candidates, timed)
+        counted = _counted(timed, candidates)
+        tried = self._tried(names, candidates, counted)
         if tried:
             self._siblings.tell(task_index, names, tried[0].draft)
         failed = self.failed([*candidates.values()], task_index, round_index, timed)
@@ -86,7 +93,7 @@ class RunPopulations:
             known=self._known_drafts(names, task_index),
             siblings=self._siblings.of(task_index, names),
             busy=self._busy(names, timed),
-            lowering=self.lowerings.of(task_index, self._samples(task_index, tried, timed)),
+            lowering=self.lowerings.of(task_index, self._samples(task_index, tried, counted)),
             failed=self.drafts.failed(names, [*candidates.values()], failed),
         )
 
@@ -158,3 +165,18 @@ class RunPopulations:
         shares = {names.funcs[name]: share for name, share in told.items() if name in names.funcs}
         total = sum(shares.values())
         return {name: share / total for name, share in shares.items()} if total > 0 else {}
+
+
+def _counted(timed: Sequence[TimedSchedule], candidates: Mapping[str, Candidate]) -> Sequence[TimedSchedule]:
+    if len(timed) <= _MOST_TRIED:
+        return timed
+    places = fewer(np.log([one.time_ms for one in timed]), _MOST_TRIED)
+    counted = {timed[place].symbol for place in places}
+    waiting = [*counted]
+    while waiting:
+        one = candidates.get(waiting.pop())
+        parents = one.point.parents if one is not None and isinstance(one.point, SchedulePoint) else ()
+        new = {*parents} - counted
+        counted |= new
+        waiting += new
+    return [one for one in timed if one.symbol in counted]

@@ -70,6 +70,26 @@ def test_moves_of_candidates_that_failed_are_told(make: Make) -> None:
     assert [one.time_ms for one in population.tried] == [1.0, 2.0, 3.0] and population.cores == 4
 
 
+def test_of_many_the_fastest_count_and_some_others_and_what_these_descend_from(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_populations, "_MOST_TRIED", 4)
+    run = make()
+    (first, *_) = sampled(run)  # all others are the same schedule, which is kept once
+    parents_and_times = {"slow": (first.symbol, 35.0), "fast": ("slow", 10.0), "lone": (first.symbol, 11.0)}
+    parents_and_times |= {f"child{number}": (first.symbol, 40.0 + number) for number in range(8)}
+    timed = [TimedSchedule(first.symbol, first.sample, 30.0)]
+    for number, (symbol, (parent, time_ms)) in enumerate(parents_and_times.items()):
+        point = SchedulePoint(Origin.EVOLUTION, (parent,), ("tile",))
+        run.store.database.add_candidate(Candidate(1, 0, number, symbol, point, f"hash {number}", 0.0))
+        timed.append(TimedSchedule(symbol, first.sample, time_ms))
+    population = run.proposals.population(WORK, timed)
+    assert population is not None
+    assert [one.time_ms for one in population.tried] == [10.0, 11.0, 30.0, 35.0, 47.0], "35 is the parent of 10"
+    every = run.proposals.population(WORK, timed[:4])
+    assert every is not None and len(every.tried) == 4
+
+
 def test_vectors_of_floats_are_for_targets_that_have_them(make: Make) -> None:
     for target, expected in (("x86-64-linux", True), ("hexagon-32-qurt-hvx_128", False)):
         population = make(halide_target=target).proposals.population(WORK, [])
