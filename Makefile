@@ -21,7 +21,7 @@ setup: $(READY) emulator ## Make the virtual environment and install the emulato
 autotune: setup ## Tune the example for the emulated arm64 board.
 	@$(VENV)/bin/sdk autotune --target arm64 --budget 2m --batch-size 16 -p width=640 -p height=360
 
-check: setup ## Run what takes seconds: style, types, imports and the quick tests.
+check: setup ## Check style, types and imports, and run the quick tests: about four minutes.
 	@$(MAKE) --no-print-directory -j 2 --output-sync=target lint quick
 
 quick: setup

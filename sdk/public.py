@@ -93,6 +93,8 @@ from halide_autotune.targets.errors import SdkError as SdkError
 from halide_autotune.targets.errors import ToolchainError as ToolchainError
 from halide_autotune.targets.errors import UsageError as UsageError
 from halide_autotune.targets.errors import WeightsError as WeightsError
+from halide_autotune.targets.pipeline.estimates import EstimateOptions as EstimateOptions
 from halide_autotune.targets.process.stop_signal import StopSignal as StopSignal
 from halide_autotune.targets.profile.profile import ToolchainChoice as ToolchainChoice
+from halide_autotune.targets.toolchain.cpp_build import CppBuild as CppBuild
 from halide_autotune.targets.toolchain.packaged_toolchain import CompilerCommands as CompilerCommands

@@ -15,6 +15,7 @@ from halide_autotune.autotune_loop.farm.certificates.certificate_files import (
     CA_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,
+    RENEW_IT,
     REVOKED_FILE,
     RevokedError,
     check_certificate,
@@ -31,6 +32,7 @@ _FIRST_BYTES = 4096
 # OpenSSL's codes for a chain that does not lead to the authority.
 _NO_ISSUER = (18, 19, 20, 21)
 _START_ONE = "Start one with `sdk farm scheduler`, or correct the address (--scheduler, or [farm] in sdk.toml)."
+_RENEW_THE_SCHEDULERS = f"{RENEW_IT} Then restart the scheduler."
 _ONE_FARM = "Both must come from one authority: copy the folder that `sdk farm certificates` made for this machine."
 
 
@@ -106,10 +108,10 @@ def _through_tls(plain: socket.socket, address: FarmAddress, own: Path) -> tuple
 def _not_trusted(address: FarmAddress, error: ssl.SSLCertVerificationError) -> FarmError:
     whose = f"The certificate of the scheduler at {address.address}"
     if "expired" in error.verify_message:
-        step = "Renew it there with `sdk farm certificates --renew`, then restart the scheduler."
+        step = _RENEW_THE_SCHEDULERS
         return FarmError(f"{whose} has expired.", next_step=step)
     if "revoked" in error.verify_message:
-        step = "Give the scheduler a new one, made with `sdk farm certificates --renew`, and restart it."
+        step = _RENEW_THE_SCHEDULERS
         return FarmError(f"{whose} was revoked.", next_step=step)
     why = "another authority has made it" if error.verify_code in _NO_ISSUER else error.verify_message
     return FarmError(f"{whose} is not of this farm: {why}.", next_step=_ONE_FARM)
@@ -122,8 +124,7 @@ def _broken_off(address: FarmAddress, own: Path, error: ssl.SSLError) -> FarmErr
     alert = (error.reason or "").split("ALERT_")[-1].replace("_", " ").lower()
     message = f"The scheduler at {address.address} refuses the certificate {own / CERTIFICATE_FILE}"
     if alert == "certificate revoked":
-        step = "Ask for a new one, made with `sdk farm certificates --renew`, and copy its folder here."
-        return RevokedError(f"{message}: it was revoked.", next_step=step)
+        return RevokedError(f"{message}: it was revoked.", next_step=f"Ask for a new one. {RENEW_IT}")
     return FarmError(f"{message}: {alert}.", next_step=_ONE_FARM)
 
 

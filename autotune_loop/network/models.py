@@ -124,7 +124,10 @@ def _load(path: Path) -> Any:
         return keras.models.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # whatever Keras makes of a stranger's file
         reason = " ".join(str(error).split())[:300]
-        raise NetworkError(f"{path} cannot be read as a Keras model: {reason}") from error
+        raise NetworkError(
+            f"{path} cannot be read as a Keras model: {reason}",
+            next_step="Save the model again, and check that the file is complete.",
+        ) from error
 
 
 def _application(name: str) -> Any:

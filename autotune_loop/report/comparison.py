@@ -156,7 +156,10 @@ def compare_runs(runs: Sequence[RecordedRun]) -> list[Comparison]:
     found = [Comparison(name, tuple(each)) for name, each in by_name.items() if len(each) > 1]
     if not found:
         tuned = "; ".join(f"{label}: {', '.join(_timed(run)) or 'nothing yet'}" for label, run in labelled)
-        raise UsageError(f"No two of these runs have timed the same pipeline ({tuned}).")
+        raise UsageError(
+            f"No two of these runs have timed the same pipeline ({tuned}).",
+            next_step="Give runs of the same generator; `sdk report RUN` shows what a run has tuned.",
+        )
     return found
 
 

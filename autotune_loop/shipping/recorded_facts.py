@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN, Published, read_published
+from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN, Published, newest_published, read_published
 from halide_autotune.autotune_loop.store.read_database import check_schema_version, read_database
 from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
 from halide_autotune.targets.errors import RunFolderError
@@ -50,6 +50,40 @@ def read_recorded_facts(header: Path, path: Path, task_index: int) -> RecordedFa
     return _read(path, lambda database: _facts(database, header, path, task_index, sha256))
 
 
+def check_has_winner(folder: Path, header: Path, task_index: int) -> None:
+    """Check that a run has a winner to ship.
+
+    Args:
+        header: its best.<name>.schedule.h, or parameters.
+
+    Raises:
+        RunFolderError: there is none, or what was in use is still the best and has no header.
+    """
+    if header.is_file():
+        return
+    path = folder / "tuning.db"
+    newest = _read(path, lambda database: newest_published(database, path, task_index))
+    if newest is not None and not newest[0]:
+        _check_is_new(header, newest[1])
+    raise RunFolderError(
+        f"{folder} has no winner to ship: {header.name} is missing from its samples.",
+        next_step=f"Continue the run: sdk autotune --resume {folder}.",
+    )
+
+
+def _check_is_new(header: Path, published: Published) -> None:
+    if published.sample == INCUMBENT:
+        raise RunFolderError(
+            f"{header} is nothing new to ship: the header in use is still the best.",
+            next_step="Keep that header, or tune longer.",
+        )
+    if published.sample == OWN:
+        raise RunFolderError(
+            f"{header} is nothing new to ship: the generator's own schedule is still the best.",
+            next_step="Keep the generator as it is, or tune longer.",
+        )
+
+
 def own_schedule_stays(header: Path, path: Path, task_index: int) -> bool:
     """Whether a run's best.<name>.schedule.h is what the generator does by itself, as the database `path` says.
 
@@ -83,16 +117,7 @@ def _published(database: sqlite3.Connection, header: Path, path: Path, task_inde
 
 def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: int, sha256: str) -> RecordedFacts:
     published = _published(database, header, path, task_index, sha256)
-    if published.sample == INCUMBENT:
-        raise RunFolderError(
-            f"{header} is nothing new to ship: the header in use is still the best.",
-            next_step="Keep that header, or tune longer.",
-        )
-    if published.sample == OWN:
-        raise RunFolderError(
-            f"{header} is nothing new to ship: the generator's own schedule is still the best.",
-            next_step="Keep the generator as it is, or tune longer.",
-        )
+    _check_is_new(header, published)
     rows = database.execute(
         "SELECT clock, at_unix_s FROM measurements WHERE symbol=? ORDER BY rowid", (published.symbol,)
     ).fetchall()

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from halide_autotune.autotune_loop.shipping.recorded_facts import read_recorded_facts
-from halide_autotune.autotune_loop.shipping.run_winner import RunWinner, check_is_there
+from halide_autotune.autotune_loop.shipping.recorded_facts import check_has_winner, read_recorded_facts
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
 from halide_autotune.autotune_loop.store.parameters_file import read_parameters
 from halide_autotune.autotune_loop.store.run_record import RunRecord
 from halide_autotune.targets.errors import RunFolderError
@@ -30,7 +30,7 @@ def read_run_parameters(folder: Path, record: RunRecord, index: int, path: Path)
     Raises:
         RunFolderError: they are missing, were changed, or are damaged.
     """
-    check_is_there(folder, path)
+    check_has_winner(folder, path, index)
     facts = read_recorded_facts(path, folder / "tuning.db", index)
     values = read_parameters(path)
     if values != dict(facts.published.parameters):

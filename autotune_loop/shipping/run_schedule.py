@@ -8,8 +8,8 @@ from pathlib import Path
 from halide_autotune.autotune_loop.play_off.verdict import VerdictReason
 from halide_autotune.autotune_loop.schedule.model import Schedule
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
-from halide_autotune.autotune_loop.shipping.recorded_facts import read_recorded_facts
-from halide_autotune.autotune_loop.shipping.run_winner import RunWinner, check_is_there
+from halide_autotune.autotune_loop.shipping.recorded_facts import check_has_winner, read_recorded_facts
+from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
 from halide_autotune.autotune_loop.store.published import NoDefault, Published
 from halide_autotune.autotune_loop.store.run_record import RunRecord
 from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
@@ -51,7 +51,7 @@ class RunSchedule(RunWinner):
 
     def _for_size(self, one: SizeSchedule) -> RunSchedule:
         header = self.path.with_name(one.header)
-        check_is_there(self.folder, header)
+        check_has_winner(self.folder, header, self.index)
         text, schedule = _read(header)
         if file_sha256(header) != one.header_sha256:
             raise RunFolderError(
@@ -79,7 +79,7 @@ def read_run_schedule(folder: Path, record: RunRecord, index: int, header: Path)
     Raises:
         RunFolderError: it is missing, was changed, or is damaged.
     """
-    check_is_there(folder, header)
+    check_has_winner(folder, header, index)
     text, schedule = _read(header)
     facts = read_recorded_facts(header, folder / "tuning.db", index)
     return RunSchedule(folder, record, index, facts, header, schedule, text)

@@ -10,7 +10,6 @@ from halide_autotune.autotune_loop.specification.objective import Objective
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, published_names
 from halide_autotune.autotune_loop.store.run_record import RunRecord
 from halide_autotune.devices.timing.measure_settings import KernelInputs
-from halide_autotune.targets.errors import RunFolderError
 
 
 @dataclass(frozen=True)
@@ -63,16 +62,3 @@ class RunWinner:
     def objective(self) -> Objective:
         """What it is good at, where there are several devices."""
         return self.record.spec.options.play_off.objective
-
-
-def check_is_there(folder: Path, path: Path) -> None:
-    """Check that a run has a winner.
-
-    Raises:
-        RunFolderError: it has none.
-    """
-    if not path.is_file():
-        raise RunFolderError(
-            f"{folder} has no winner to ship: {path.name} is missing from its samples.",
-            next_step=f"Continue the run: sdk autotune --resume {folder}.",
-        )

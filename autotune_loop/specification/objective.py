@@ -70,8 +70,9 @@ class Objective:
         Option(
             "--objective",
             metavar="NAME",
-            help="With several devices, how their times are combined: mean (the geometric mean), worst (the winner is"
-            " slower on none of them) or weighted. Default: mean, or weighted with --device-weight.",
+            help="With several devices, how their times are combined: mean (the geometric mean), worst (faster in the"
+            " mean, and on no device slower by more than --worst-tolerance) or weighted. Default: mean, or weighted"
+            " with --device-weight.",
             panel=_PANEL,
             name="objective",
         ),

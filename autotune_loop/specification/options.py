@@ -55,7 +55,8 @@ class DeviceOptions:
             "--target",
             "-t",
             metavar="PROFILE",
-            help="Target profile, by name or path; `sdk targets` lists them. Default: the one in sdk.toml, else host.",
+            help="Target profile, by name or path; `sdk targets` lists them. Default: a run's,"
+            " where one is given; else the one in sdk.toml, else host.",
             panel=_WHAT,
             complete="targets",
             is_fixed=True,
@@ -68,7 +69,8 @@ class DeviceOptions:
             "-r",
             metavar="DEVICE",
             help="A device of the inventory, label:LABEL, local, qemu or hexagon-sim. Repeat it to share the work."
-            " Default: the free devices of the target, else this machine or its emulator.",
+            " Default: a run's, where one is given; else the free devices of the target, else this machine or its"
+            " emulator.",
             panel=_DEVICE,
             complete="devices",
         ),
@@ -260,10 +262,10 @@ class SearchOptions:
         Option(
             "--model",
             metavar="NAME",
-            help="What says which proposed schedules look fast. From the loops that Halide makes of them: lowered (a"
-            " Gaussian process), trees (boosted trees) or tree_gru (a network that walks the loops), which learn which"
-            " is faster, and trees_of_times or tree_gru_of_times, which learn the times. From what they say:"
-            " gaussian_process (faster, and foresees less). Or what an installed package has.",
+            help="The model that picks the proposed schedules to time. lowered (a Gaussian process), trees (boosted"
+            " trees) and tree_gru (a neural network) read the loops that Halide makes of a schedule; trees and tree_gru"
+            " learn which of two is faster, trees_of_times and tree_gru_of_times learn times. gaussian_process reads"
+            " the schedule alone: it is quicker and predicts less well. Or the name of an installed package's model.",
             panel=_SAMPLING,
         ),
     ] = "lowered"
@@ -272,8 +274,8 @@ class SearchOptions:
         Option(
             "--acquisition",
             metavar="RULE",
-            help="How what that model does not know counts: bound (how fast a schedule might well be) or improvement"
-            " (by how much it is expected to be faster than the best).",
+            help="How the model's uncertainty counts: bound (prefer schedules that might be fast) or improvement"
+            " (prefer the largest expected gain over the best).",
             panel=_SAMPLING,
         ),
     ] = "bound"
@@ -335,7 +337,7 @@ class LearnOptions:
             "-w",
             metavar="WEIGHTS",
             help="Weights to start from: a .weights file, a name from `sdk weights`, or baseline (Halide's). Default:"
-            " the profile's, else those of the most similar target.",
+            " the profile's, else those of the most similar target; `sdk retrain` starts from Halide's.",
             panel=_LEARNING,
             complete="weights",
             is_fixed=True,

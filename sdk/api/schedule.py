@@ -66,4 +66,6 @@ def _read_file(path: Path) -> Schedule:
     try:
         return parse_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise GeneratorError(f"The schedule {path} cannot be read: {error}.") from error
+        raise GeneratorError(
+            f"The schedule {path} cannot be read: {error}.", next_step="Check the path and its permissions."
+        ) from error

@@ -45,7 +45,7 @@ def show(
     project = find_project(Path.cwd())
     file = project.folder / FILE_NAME
     rows = _options(project, target, str(file))
-    folders = _folders()
+    folders = _folders(project)
     if as_json:
         print_json({"file": str(file) if file.is_file() else None, "options": rows, "folders": folders})
         return
@@ -77,8 +77,9 @@ def _options(project: Project, target: str | None, file: str) -> list[dict[str, 
     return rows
 
 
-def _folders() -> list[dict[str, object]]:
-    """Where the SDK keeps files and looks for others' tools, with the variable that says so."""
+def _folders(project: Project) -> list[dict[str, object]]:
+    """Where the SDK keeps files, looks for others' tools and for devices, with what says so."""
+    from halide_autotune.sdk.project.file import FILE_NAME
     from halide_autotune.sdk.settings import read_settings, variables_set
     from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_VARIABLE
     from halide_autotune.targets.toolchain.ndk import NDK_VARIABLES, SDK_VARIABLE
@@ -90,16 +91,17 @@ def _folders() -> list[dict[str, object]]:
         ("profiles", settings.profile_folder, ("SDK_PROFILE_DIR", "SDK_CONFIG_DIR", "XDG_CONFIG_HOME")),
         ("Android NDK", settings.ndk_root, (*NDK_VARIABLES, SDK_VARIABLE)),
         ("Hexagon SDK", settings.hexagon_sdk_root, (HEXAGON_SDK_VARIABLE,)),
-        ("farm", settings.scheduler, ("SDK_SCHEDULER",)),
+        ("inventory", project.inventory, ()),
+        ("farm", settings.scheduler or project.farm.scheduler, ("SDK_SCHEDULER",)),
     )
-    return [
-        {
-            "folder": name,
-            "value": None if value is None else str(value),
-            "from": next((variable for variable in variables if variable in given), _DEFAULT),
-        }
-        for name, value, variables in kinds
-    ]
+    in_file = {"inventory": project.inventory and "inventory", "farm": project.farm.scheduler and "[farm]"}
+    rows: list[dict[str, object]] = []
+    for name, value, variables in kinds:
+        place = in_file.get(name)
+        otherwise = f"{project.folder / FILE_NAME} {place}" if place else _DEFAULT
+        source = next((variable for variable in variables if variable in given), otherwise)
+        rows.append({"folder": name, "value": None if value is None else str(value), "from": source})
+    return rows
 
 
 def _print(titles: tuple[str, ...], rows: list[dict[str, object]]) -> None:

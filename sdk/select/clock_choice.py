@@ -51,7 +51,7 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
     except (ToolchainError, EmulatorError, ProfileError, UsageError) as error:
         if wanted is not None:
             raise
-        why = f"Times are the emulator's own, which rank schedules badly: {error.message}"
+        why = f"Times are the emulator's own, which rank schedules badly: {error}"
         return replace(choice, note=f"{choice.note} {why}".strip())
     simulated = replace(device, clock=Clock.SIMULATED, clock_plugin=plugin, at_once=_programs_at_once())
     return replace(choice, devices=(simulated,))

@@ -130,7 +130,10 @@ def choose_devices(
     kinds = [name for name in names if name in DEVICE_KINDS]
     if kinds:
         if len(names) > 1:
-            raise UsageError(f"--device {kinds[0]} cannot be combined with another device: their times do not compare.")
+            raise UsageError(
+                f"--device {kinds[0]} cannot be combined with another device: their times do not compare.",
+                next_step=f"Give --device {kinds[0]} alone, or only devices of the inventory.",
+            )
         return _of_this_machine(kinds[0], profile, parallelism, hexagon_sdk)
     if names:
         return _remote(_named(names, inventory), profile, parallelism, hexagon_sdk)
@@ -199,7 +202,10 @@ def _remote(
                 next_step=f"Use --target {entry.profile_name}, or another --device.",
             )
     if len({entry.emulated for entry in entries}) > 1:
-        raise UsageError("Emulated and real devices cannot share a run: their times do not compare.")
+        raise UsageError(
+            "Emulated and real devices cannot share a run: their times do not compare.",
+            next_step="Name devices of one kind with --device.",
+        )
     fitted = machine_profile(profile, entries[0])
     plan_for = parallelism or fitted.machine.parallelism
     threads = device_threads(profile, plan_for)

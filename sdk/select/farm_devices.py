@@ -94,7 +94,7 @@ def find_farm_devices(address: FarmAddress, options: RunOptions, title: str, set
         there = ", ".join(f"{device.name} ({device.profile_name})" for device in offered) or "none at all"
         raise DeviceError(
             f"The farm of {address.address} has no device of {profile.name}; it has: {there}.",
-            next_step="Start `sdk farm worker` where such a device is; `sdk farm status` shows who has joined.",
+            next_step="Start `sdk farm worker` where such a device is, or run on this machine with `--scheduler none`.",
         )
     if len({device.clock for device in found}) > 1:
         raise UsageError(

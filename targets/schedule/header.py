@@ -53,7 +53,9 @@ def read_schedule(path: Path) -> str:
     try:
         text = _INCLUDE.sub(lambda found: _included(path, found), path.read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise GeneratorError(f"The schedule header {path} cannot be read: {error}.") from error
+        raise GeneratorError(
+            f"The schedule header {path} cannot be read: {error}.", next_step="Check the path and its permissions."
+        ) from error
     try:
         schedule_name(text)
     except GeneratorError as error:

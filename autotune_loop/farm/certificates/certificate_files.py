@@ -29,7 +29,15 @@ REVOKED_FILE = "revoked.pem"
 _LARGEST_FILE_BYTES = 64 * 1024
 _LARGEST_LIST_BYTES = 4 * 2**20
 _COPY_IT = "Copy the whole folder that `sdk farm certificates` made for this machine."
+_GET_IT = (
+    "Copy this machine's certificates here from where `sdk farm certificates` made them. Without the farm:"
+    " `--scheduler none`."
+)
 _MAKE_IT = "Make it with `sdk farm certificates`."
+RENEW_IT = (
+    "On the machine with the farm's authority run `sdk farm certificates --host NAME --renew` (`--user NAME` for a"
+    " user's), then copy the new files to where the old ones are."
+)
 
 
 class RevokedError(FarmError):
@@ -57,7 +65,7 @@ def check_certificate(folder: Path) -> None:
     if revoked is not None and is_revoked(certificate, revoked):
         raise RevokedError(
             f"The certificate {certificate_file} was revoked.",
-            next_step="Make a new one with `sdk farm certificates --renew` where the farm's authority is kept.",
+            next_step=RENEW_IT,
         )
 
 
@@ -97,7 +105,7 @@ def check_time(path: Path, certificate: x509.Certificate) -> None:
     if certificate.not_valid_after_utc < now:
         raise FarmError(
             f"The certificate {path} expired on {certificate.not_valid_after_utc:%Y-%m-%d}.",
-            next_step="Renew it with `sdk farm certificates --renew` on the machine that has the farm's authority.",
+            next_step=RENEW_IT,
         )
     if certificate.not_valid_before_utc > now:
         raise FarmError(
@@ -170,6 +178,6 @@ def read_key(path: Path) -> EllipticCurvePrivateKey:
 
 def _read(path: Path, most_bytes: int = _LARGEST_FILE_BYTES) -> bytes:
     if not path.exists():
-        raise FarmError(f"There is no {path}.", next_step=f"{_MAKE_IT} {_COPY_IT}")
+        raise FarmError(f"There is no {path}.", next_step=_GET_IT)
     with os_error_as(FarmError, f"Cannot read {path}", next_step="Correct its permissions."), path.open("rb") as file:
         return file.read(most_bytes)

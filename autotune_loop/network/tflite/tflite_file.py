@@ -125,7 +125,10 @@ def open_tflite(path: Path) -> TfliteFile:
         return _read(path.stem, content)
     except Exception as error:  # whatever the schema makes of a stranger's file
         reason = " ".join(str(error).split())[:300]
-        raise NetworkError(f"{path} cannot be read as a TensorFlow Lite model: {reason}.") from error
+        raise NetworkError(
+            f"{path} cannot be read as a TensorFlow Lite model: {reason}.",
+            next_step="Convert the model again, and check that the file is complete.",
+        ) from error
 
 
 def _read(name: str, content: bytes) -> TfliteFile:

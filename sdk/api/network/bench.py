@@ -68,7 +68,7 @@ class BenchedNetwork:
         times_ms: of one call of the whole network, by who computes it; none on an emulated device.
         ranges_ms: the least and the most of its turns, likewise.
         not_timed: who could not be timed, and why.
-        not_tuned: the operators that the run has no schedule for, with their layers; they have the default one.
+        not_tuned: the operators that the run has no schedule for, with their layers; they have their generators' own.
         reference: who says what is right: Keras, or TensorFlow Lite's reference kernels.
     """
 

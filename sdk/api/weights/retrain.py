@@ -124,7 +124,10 @@ def evaluate_weights(
     networks = {one.weights.network for one in found}
     if len(networks) > 1:
         listed = ", ".join(f"{one.label} for {one.weights.network}" for one in found)
-        raise WeightsError(f"Weights of different networks cannot be compared: {listed}.")
+        raise WeightsError(
+            f"Weights of different networks cannot be compared: {listed}.",
+            next_step="Compare weights of one network at a time.",
+        )
     baseline = find_weights(BASELINE_WEIGHTS, settings, *(networks or {recorded_network(runs)}))
     recorded = load_recorded_samples(runs, None, baseline.weights.network)
     for message in recorded.unreadable:

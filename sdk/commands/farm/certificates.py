@@ -72,4 +72,4 @@ def _print_table(place: Path, found: tuple[FarmCertificate, ...]) -> None:
         table.add_row(one.role, one.name, ", ".join(one.names), expires, f"{folder}{' (new)' if one.is_new else ''}")
     console = make_console()
     console.print(table)
-    console.print(f"They are in {place}. Keep ca-key.pem there: whoever has it can add workers.", style="dim")
+    console.print(f"They are in {place}. Keep ca-key.pem there: whoever has it can add hosts and users.", style="dim")

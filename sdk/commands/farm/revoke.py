@@ -31,7 +31,7 @@ def revoke(
     """Revoke certificates, for example of a laptop that was lost: the scheduler refuses them from then on.
 
     It reads the list, revoked.pem in its own folder of certificates, within seconds and without a restart, and ends the
-    connections of those who are in. `sdk farm certificates --renew` makes new certificates for a name.
+    connections of those who are in. `sdk farm certificates --host NAME --renew` (or --user NAME) makes a new one.
 
     Example: sdk farm revoke ana lab2
     """

@@ -101,12 +101,12 @@ def warn_of_defaults(not_tuned: Sequence[str]) -> None:
     """Tell which operators a run has no schedule for."""
     if not_tuned:
         typer.echo(
-            f"The run has no schedule for {count_text(len(not_tuned), 'operator')}: they have the default one.",
+            f"The run has no schedule for {count_text(len(not_tuned), 'operator')}: they have their generators' own.",
             err=True,
         )
         for words in not_tuned:
             typer.echo(f"    {words}", err=True)
-        typer.echo("Go on with the run: sdk autotune --resume FOLDER.", err=True)
+        typer.echo("To tune them, continue the run: sdk autotune --resume FOLDER.", err=True)
 
 
 def _kib(size_bytes: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import sqlite3
@@ -19,7 +20,7 @@ from halide_autotune.autotune_loop.specification.objective import Objective, Obj
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions
 from halide_autotune.autotune_loop.specification.tuning_task import published_names
-from halide_autotune.autotune_loop.store.published import ScheduleTime, SpeedUp
+from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN, ScheduleTime, SpeedUp
 from halide_autotune.autotune_loop.store.run_record import RunRecord, read_run_record
 from halide_autotune.devices.timing.measure_settings import KernelInputs
 from halide_autotune.targets.errors import RunFolderError
@@ -60,6 +61,18 @@ def test_a_header_that_the_run_did_not_publish_has_no_figures(run: Path) -> None
         read_run_schedules(run)
     header.write_text(text)
     assert read_run_schedules(run)
+
+
+@pytest.mark.parametrize(("stays", "words"), [(OWN, "generator's own schedule"), (INCUMBENT, "header in use")])
+def test_what_was_in_use_and_has_no_header_is_no_winner(run: Path, stays: str, words: str) -> None:
+    (run / f"samples/{NAME}.schedule.h").unlink()
+    with contextlib.closing(sqlite3.connect(run / "tuning.db")) as database, database:
+        (told,) = database.execute("SELECT published FROM published").fetchone()
+        row = (0, "", json.dumps({**json.loads(told), "sample": stays}), 0.0)
+        database.execute("INSERT INTO published (task, header_sha256, published, at_unix_s) VALUES (?, ?, ?, ?)", row)
+    with pytest.raises(RunFolderError, match=f"is nothing new to ship: the {words} is still the best") as caught:
+        read_run_schedules(run)
+    assert "tune longer" in caught.value.next_step
 
 
 def test_nothing_of_the_machine_is_told(run: Path) -> None:

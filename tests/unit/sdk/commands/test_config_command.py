@@ -56,6 +56,26 @@ def test_a_targets_table_goes_over_that_of_all(project: Path, capsys: pytest.Cap
     assert other["--batch-size"] == (16, f"{file} [autotune]") and other["--target"] == ("x86-64", "--target")
 
 
+def test_the_farm_and_the_inventory_of_the_file_are_shown(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project / "sdk.toml"
+    file.write_text(f'inventory = "lab.toml"\n{PROJECT}\n[farm]\nscheduler = "tls://lab1:8786"\n')
+
+    def folders() -> dict[str, tuple[Any, str]]:
+        assert main(["config", "show", "--json"]) == 0
+        return {row["folder"]: (row["value"], row["from"]) for row in json.loads(capsys.readouterr().out)["folders"]}
+
+    monkeypatch.delenv("SDK_SCHEDULER", raising=False)
+    found = folders()
+    assert found["farm"] == ("tls://lab1:8786", f"{file} [farm]")
+    assert str(found["inventory"][0]).endswith("lab.toml") and found["inventory"][1] == f"{file} inventory"
+    monkeypatch.setenv("SDK_SCHEDULER", "tls://lab2:8786")
+    assert folders()["farm"] == ("tls://lab2:8786", "SDK_SCHEDULER")
+    file.write_text(PROJECT)
+    assert folders()["inventory"] == (None, "default")
+
+
 def test_what_is_typed_goes_over_all(project: Path) -> None:
     found = find_project(project)
     assert run_options({"batch_size": 4}, found).search.batch_size == 4
