@@ -294,7 +294,8 @@ class Yardstick:
         if measurement.ratio is None or measurement.beside_median_s is None:
             return None
         reference_ms = measurement.beside_median_s * 1e3 / self.relative
-        relative, slow_down = self.relative * measurement.ratio, self.scale.slow_down(reference_ms)
+        relative = self.relative * measurement.ratio
+        slow_down = self.scale.slow_down(reference_ms * measurement.factor)
         # In kernels that take long some thread loses its core in most repetitions, on a quiet machine as well.
         if not measurement.is_disturbed or slow_down == 1.0:
             return Placement(relative, reference_ms)

@@ -66,6 +66,7 @@ class WorkerState:
         self.cache = ContentCache(context.workspace.cache_folder)
         self._find_device = find_device
         self._lock = threading.Lock()
+        self._stop_lock = threading.Lock()
         self._turns = CoreTurns(context.workspace.lock_folder)
         self._programs: dict[tuple[Path, CppBuild], GeneratorProgram] = {}
         self._device_sessions: dict[str, DeviceSession] = {}
@@ -147,9 +148,11 @@ class WorkerState:
 
     def interrupt(self) -> None:
         """Kill what the tasks under way have started; tasks that start later are not affected."""
-        self.stop.set()
-        if not self._closed:
-            self.stop = StopSignal()
+        with self._stop_lock:  # else a task may have a signal that another interrupt has just replaced
+            interrupted = self.stop
+            if not self._closed:
+                self.stop = StopSignal()
+        interrupted.set()
 
     @contextlib.contextmanager
     def building(self) -> Iterator[BuildHold]:

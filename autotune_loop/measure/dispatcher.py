@@ -151,7 +151,8 @@ class Dispatcher:
         """
         strikes = 0
         for _ in range(_MOST_TRIES):
-            state = self._states[self.in_service[0]]
+            self._wait_for_device(stopped)
+            state = self._states[(self.in_service or [*self._states])[0]]
             boot = state.boot
             future = self.executor.submit(tasks.PrepareReference(state.name, run, settings))
             timing = timing_of(state.name, run.symbol, future)

@@ -175,7 +175,7 @@ class PlayOffCourse:
         turns: Turns = []
         names = [n for n in dict.fromkeys([challenger, baseline, self.also_timed or ""]) if n in self._alive]
         compared: Comparison | None = None
-        for look in [*(look for look in LOOKS if look < self.most_turns), self.most_turns]:
+        for look in [*(look for look in LOOKS[:-1] if look < self.most_turns), self.most_turns]:
             left_s = self.first_look_left_s if look == LOOKS[0] and self.first_look_left_s else self.time_left_s
             while len(turns) < look and left_s() > 0:
                 turn = self._turn([name for name in names if name in self._alive], baseline)

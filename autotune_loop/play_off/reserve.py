@@ -32,7 +32,7 @@ class PlayOffRoom:
     """What there is time for.
 
     Attributes:
-        deadline: after it no further turn begins.
+        deadline: after it no further turn begins. What a play-off leaves of its share is for those after it.
         first_look_by: after it no turn of the first look begins, either.
         contenders: how many may take part, without an incumbent.
     """
@@ -150,7 +150,8 @@ class PlayOffReserve:
             None if there is not time enough for the first look at two contenders.
         """
         left_s = end.left_s / play_offs
+        shared = run if play_offs == 1 else run.share(1 / play_offs)
         for contenders in range(self._most_contenders, _FEWEST_CONTENDERS - 1, -1):
             if self._play_off_s(contenders, with_incumbent) <= left_s:
-                return PlayOffRoom(run, Deadline.after(left_s), contenders)
+                return PlayOffRoom(shared, Deadline.after(left_s), contenders)
         return None

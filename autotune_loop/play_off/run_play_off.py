@@ -73,6 +73,7 @@ class RunPlayOff:
 
     Attributes:
         on_timed: called with the seconds that each timing held its device.
+        on_failed: called with the symbols of those that failed in a turn, and so are out.
         clock: of the devices.
     """
 
@@ -85,6 +86,7 @@ class RunPlayOff:
     listen: Listener
     stop: StopSignal
     on_timed: Callable[[float], None]
+    on_failed: Callable[[frozenset[str]], None]
     clock: Clock
 
     def hold(self, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
@@ -164,4 +166,5 @@ class RunPlayOff:
         out = {yardstick: failed[yardstick]} if yardstick in failed else failed  # the others may have failed by it
         for symbol, why in out.items():
             self.listen(Notice(sentence(f"{entries.labels[symbol]} is out of the play-off: {why}"), warning=True))
+        self.on_failed(frozenset(out))
         return Turn(times, frozenset(out), stopped=bool(undone) or self.stop.is_set() or not devices)

@@ -193,10 +193,10 @@ class Rounds:
             self._busy_funcs,
         )
 
-    def _batch_measurer(self) -> BatchMeasurer:
-        settings, enough, overdue = measure_settings(self.prepared), self._measured_enough, self._plan.is_overdue
+    def _batch_measurer(self, enough: Callable[[int], bool] | None = None) -> BatchMeasurer:
+        settings, until = measure_settings(self.prepared), (enough or self._measured_enough, self._plan.is_overdue)
         settles_leaders = not self.prepared.only_records
-        return BatchMeasurer(self.dispatcher, self.store, settings, self.listen, enough, overdue, settles_leaders)
+        return BatchMeasurer(self.dispatcher, self.store, settings, self.listen, *until, settles_leaders)
 
     def _time_default(self, state: TaskState) -> None:
         """Build and time the default as the first batch would have, which has left no time of it."""
@@ -204,7 +204,9 @@ class Rounds:
         self.budget.begin("timing the default")
         batch = self._batch_builders(self._ending.signal).build_default(state)
         measured = partial(self._measured, state)
-        self._batch_measurer().measure(batch, state.reference, state.best_ms, self._add_timing(batch), measured)
+        # By now it may be time for the play-offs, which need it.
+        measurer = self._batch_measurer(enough=lambda timed: self._ending.has_come())
+        measurer.measure(batch, state.reference, state.best_ms, self._add_timing(batch), measured)
         if not (self._ending.has_come() or self.dispatcher.is_lost):
             keep_failure(self.store, state, tried_again=True)
 

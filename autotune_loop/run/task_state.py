@@ -202,7 +202,8 @@ class TaskState:
     def kept(self, count: int) -> list[Timed]:
         """Those whose objects are kept: the best, the default, and what an earlier play-off has confirmed."""
         kept = self._best()[: count - 1]
-        return [*kept, *(one for one in self.timed if one not in kept and (one.is_default or self._is_confirmed(one)))]
+        # Asked for all the time while schedules are timed: few are compared with those above.
+        return [*kept, *(one for one in self.timed if (one.is_default or self._is_confirmed(one)) and one not in kept)]
 
     @property
     def contenders(self) -> int:
@@ -225,11 +226,13 @@ class TaskState:
     def _is_confirmed(self, timed: Timed) -> bool:
         return self.confirmed is not None and timed.symbol == self.confirmed.symbol
 
-    def leave_out(self, failed: Collection[str]) -> bool:
-        """Leave out what has failed in a play-off; whether another one can be held with what is left."""
-        left = [timed for timed in self.timed if timed.is_default or timed.symbol not in failed]
-        is_less, self.timed = len(left) < len(self.timed), left
-        return is_less and any(not timed.is_default for timed in left)
+    def leave_out(self, failed: Collection[str]) -> None:
+        """Leave out what has failed in a play-off, or cannot take part in one."""
+        self.timed = [timed for timed in self.timed if timed.is_default or timed.symbol not in failed]
+
+    def has_challengers(self, without: Collection[str] = ()) -> bool:
+        """Whether a play-off can be held without these."""
+        return any(not timed.is_default and timed.symbol not in without for timed in self.timed)
 
     def _may_be_best(self, timed: Timed) -> bool:
         """Whether it cannot be told from the best; of those without an error nobody knows."""

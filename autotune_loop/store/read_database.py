@@ -33,11 +33,13 @@ CANDIDATE_COLUMNS = (
     "c.round, c.task, c.sample, c.symbol, c.schedule_sha256, c.search_s, c.predicted_ms, c.origin, c.seed, c.beam_size,"
     " c.random_dropout, c.weights_noise, c.parameters, c.lineage"
 )
+# What failed when it was timed again as a leader has no time: its code, or its output, was wrong.
 MEASURED_SQL = (
     f"SELECT m.purpose, {CANDIDATE_COLUMNS}, m.median_ms, m.spread_ms, m.factor, m.clock, m.device,"
     " m.canary_s, m.at_unix_s, m.relative, m.relative IS NOT NULL AND m.reference_ms IS NULL"
     " FROM measurements m JOIN candidates c ON c.symbol = m.symbol"
-    f" WHERE m.purpose IN {CANDIDATE_PURPOSES} ORDER BY m.rowid"
+    f" WHERE m.purpose IN {CANDIDATE_PURPOSES}"
+    " AND c.symbol NOT IN (SELECT symbol FROM failures WHERE stage = 'race' AND symbol IS NOT NULL) ORDER BY m.rowid"
 )
 # What each timing says that the reference takes; the first row of an argument set names the device that counts.
 SCALES_SQL = (

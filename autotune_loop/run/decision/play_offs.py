@@ -71,9 +71,13 @@ class PlayOffs:
             entries = self._entries(state, room.contenders)
             if entries is None:
                 return state.unconfirmed(self.store, clock)
-            result = self._held_in(room).hold(entries, state.reference, state.task_index)
+            tried = len(state.timed)
+            # What has failed is not published, however the play-off ends.
+            result = self._held_in(room, state.leave_out).hold(entries, state.reference, state.task_index)
             is_unchallenged = result.verdict.reason is VerdictReason.NO_CHALLENGER
-            has_others = is_unchallenged and state.leave_out(entries.challengers)
+            if is_unchallenged:
+                state.leave_out(entries.challengers)
+            has_others = is_unchallenged and len(state.timed) < tried and state.has_challengers()
         except SdkError as error:
             if not self.ending.has_come():
                 self.listen(Notice(f"The play-off failed, so {_winner(state)} {error}", warning=True))
@@ -97,7 +101,9 @@ class PlayOffs:
         inputs = self.prepared.options.inputs
         return SizePlayOffs(inputs, self.store, self.executor, self.plan, self.ending, self.listen, self._held_in)
 
-    def _held_in(self, room: PlayOffRoom) -> RunPlayOff:
+    def _held_in(
+        self, room: PlayOffRoom, on_failed: Callable[[frozenset[str]], None] = lambda symbols: None
+    ) -> RunPlayOff:
         return RunPlayOff(
             executor=self.executor,
             dispatcher=self.dispatcher,
@@ -108,6 +114,7 @@ class PlayOffs:
             listen=self.listen,
             stop=self.ending.signal,
             on_timed=self.plan.reserve.add_timing,
+            on_failed=on_failed,
             clock=self.prepared.clock,
         )
 
@@ -118,7 +125,14 @@ class PlayOffs:
         if not state.has_baseline:
             return None
         restore_objects(self.executor, self.store, state.kept(count), self.listen)
-        return None if self.ending.has_come() else state.entries(self.store, count)
+        if self.ending.has_come():
+            return None
+        # Where the best has no code any more, those after it challenge.
+        lost = {one.symbol for one in state.kept(count) if not self.store.object_path(one.symbol).is_file()}
+        if state.has_challengers(without=lost) and any(not one.is_default for one in state.timed if one.symbol in lost):
+            state.leave_out(lost)
+            return self._entries(state, count)
+        return state.entries(self.store, count)
 
 
 def _winner(state: TaskState) -> str:

@@ -29,6 +29,7 @@ from halide_autotune.targets.extension_point import told
 # Of fewer schedules there is nothing to learn.
 ENOUGH_TIMED = 15
 _RANKED_PER_WANTED = 3
+_MOST_AT_ONCE = 512
 # Where this many cannot be chosen from more, lowering is not worth it.
 _BATCH = 8
 
@@ -96,8 +97,16 @@ class PopulationModel:
     def _by_schedule(self, drafts: Sequence[Draft], count: int) -> list[int]:
         if self.by_schedule is None or not drafts:
             return [*range(min(count, len(drafts)))]
-        expected = self.by_schedule.expectation(features_in(drafts, self.population))
-        return expected.most_promising(count, self.acquisition)
+        # What is expected of each depends on all others that it is chosen with, which takes memory.
+        parts = -(-len(drafts) // _MOST_AT_ONCE)
+        ranked = []
+        for part in range(parts):
+            places = range(part, len(drafts), parts)
+            expected = self.by_schedule.expectation(features_in([drafts[place] for place in places], self.population))
+            chosen = expected.most_promising(min(len(places), -(-count // parts)), self.acquisition)
+            ranked.append([places[position] for position in chosen])
+        mixed = itertools.chain.from_iterable(itertools.zip_longest(*ranked))
+        return [place for place in mixed if place is not None][:count]
 
 
 class PopulationModels:

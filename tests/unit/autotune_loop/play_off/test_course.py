@@ -7,13 +7,14 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from halide_autotune.autotune_loop.play_off.choice import FIRST_TURNS
 from halide_autotune.autotune_loop.play_off.course import CHOOSING_TURNS, PlayOffCourse, PlayOffResult, Turn
 from halide_autotune.autotune_loop.play_off.times import DeviceTimes, ProcessTime, turn_settings
-from halide_autotune.autotune_loop.play_off.verdict import LEAST_GAIN, Verdict, VerdictReason
+from halide_autotune.autotune_loop.play_off.verdict import LEAST_GAIN, Comparison, Verdict, VerdictReason, compare_turns
 from halide_autotune.autotune_loop.specification.objective import LOOKS, Objective, ObjectiveKind
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measure_settings import MeasureSettings
@@ -168,6 +169,10 @@ def test_a_gain_that_only_a_clock_without_noise_sees_replaces_nothing(time_s: fl
 
 
 def decided_after_one_look(bench: Bench, least_gain: float = LEAST_GAIN) -> Verdict:
+    return decided_between_two(bench, LOOKS[0], least_gain)
+
+
+def decided_between_two(bench: Bench, most_turns: int, least_gain: float = LEAST_GAIN) -> Verdict:
     course = PlayOffCourse(
         {"default": "the default", "a": "a"},
         "default",
@@ -176,10 +181,25 @@ def decided_after_one_look(bench: Bench, least_gain: float = LEAST_GAIN) -> Verd
         time_turn=bench,
         time_left_s=lambda: math.inf,
         devices=bench.devices,
-        most_turns=LOOKS[0],
+        most_turns=most_turns,
         least_gain=least_gain,
     )
     return course.run().verdict
+
+
+@pytest.mark.parametrize(("most_turns", "looks"), [(LOOKS[-1], LOOKS), (128, (*LOOKS[:-1], 128)), (20, (8, 16, 20))])
+def test_there_are_as_many_looks_as_the_confidence_is_shared_by(
+    monkeypatch: pytest.MonkeyPatch, most_turns: int, looks: tuple[int, ...]
+) -> None:
+    looked: list[int] = []
+
+    def undecided(log_ratios: Sequence[Mapping[str, float]], *more: Any) -> Comparison:
+        looked.append(len(log_ratios))
+        return compare_turns([{"pi": 0.3 * (-1) ** turn} for turn in range(LOOKS[0])], *more)
+
+    monkeypatch.setattr("halide_autotune.autotune_loop.play_off.course.compare_turns", undecided)
+    decided_between_two(Bench({"pi": {"default": 1.0, "a": 0.9}}), most_turns)
+    assert tuple(looked) == looks
 
 
 @pytest.mark.parametrize(

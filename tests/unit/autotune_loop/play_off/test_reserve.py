@@ -99,6 +99,8 @@ def test_the_first_look_may_come_after_the_budget_is_spent() -> None:
     ample = Deadline.after(500.0)
     given = made.room(ample, Deadline.after(600.0), with_incumbent=False, play_offs=1)
     assert given is not None and given.deadline == ample
+    shared = made.room(ample, Deadline.after(600.0), with_incumbent=False, play_offs=4)
+    assert shared is not None and 100.0 < shared.deadline.left_s <= 125.0, "the others have the rest"
     endless = Deadline(math.inf)
     given = made.room(endless, endless, with_incumbent=False, play_offs=1)
     assert given is not None and given.deadline == endless

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from halide_autotune.autotune_loop.candidate import Candidate, Origin, SearchPoint, TrainingSample
-from halide_autotune.autotune_loop.events import Event, Notice
+from halide_autotune.autotune_loop.events import Event, Notice, SampleFailed
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
 from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
 from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover
@@ -66,6 +66,14 @@ def test_what_was_measured_counts(store: RunStore, state: TaskState) -> None:
     assert [timed.symbol for timed in state.timed] == [symbol(0, 1), symbol(1, 0), symbol(0, 0)]
     assert state.best_ms == pytest.approx(2.0)
     assert [event.text for event in events if isinstance(event, Notice)] == ["Resumed with 3 timed schedules."]
+
+
+def test_what_failed_when_it_was_timed_again_has_no_time(store: RunStore, state: TaskState) -> None:
+    failure = SampleFailed(0, 0, 1, "race", "wrong output", "The output differs.")
+    store.database.add_failure(failure, symbol=symbol(0, 1))
+    resume(store, state)
+    assert [timed.symbol for timed in state.timed] == [symbol(1, 0), symbol(0, 0)]
+    assert state.best_ms == pytest.approx(3.0)
 
 
 def test_a_quick_full_search_is_known_to_be_quick(store: RunStore, state: TaskState) -> None:

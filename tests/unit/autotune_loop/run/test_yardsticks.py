@@ -182,6 +182,9 @@ def test_a_ratio_from_a_moment_of_other_load_is_not_trusted() -> None:
     assert usual is not None and loaded is not None
     assert (usual.relative, usual.reference_ms) == (pytest.approx(1 / 4.4), pytest.approx(4.4))
     assert loaded.is_disturbed and loaded.relative == pytest.approx(1 / 8)
+    slower_board = yardstick.place(replace(disturbed_beside(8.8e-3), factor=0.5))
+    assert slower_board is not None and not slower_board.is_disturbed, "as usual on a board of half the speed"
+    assert slower_board.reference_ms == pytest.approx(8.8)
 
 
 def test_a_resumed_run_trusts_such_times_no_more_than_before(store: RunStore) -> None:

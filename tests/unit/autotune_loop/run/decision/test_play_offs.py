@@ -54,8 +54,14 @@ def play_offs(store: RunStore) -> PlayOffs:
     )
 
 
-def decided(store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str]) -> tuple[str, list[set[str]]]:
-    """The winner, and the contenders of each play-off; those that are failing fail in its first turn."""
+def decided(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str], *, is_stopped: bool = False
+) -> tuple[str, list[set[str]]]:
+    """The winner, and the contenders of each play-off; those that are failing fail in its first turn.
+
+    Args:
+        is_stopped: after that turn.
+    """
     held: list[set[str]] = []
 
     def hold(play_off: RunPlayOff, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
@@ -63,7 +69,8 @@ def decided(store: RunStore, monkeypatch: pytest.MonkeyPatch, failing: set[str])
 
         def turn(names: Sequence[str], yardstick: str | None) -> Turn:
             times = {name: ProcessTime(TIMES_S[name], TIMES_S[name]) for name in names if name not in failing}
-            return Turn({"pi": times}, frozenset(failing & {*names}))
+            play_off.on_failed(frozenset(failing & {*names}))
+            return Turn({"pi": times}, frozenset(failing & {*names}), stopped=is_stopped)
 
         asked = (entries.labels, entries.baseline, Objective(), 7, turn, lambda: play_off.room.deadline.left_s)
         return PlayOffCourse(*asked, devices=["pi"], also_timed=entries.also_timed).run()
@@ -96,6 +103,26 @@ def test_the_fastest_wins(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> N
 def test_where_what_challenged_fails_the_next_one_challenges(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was left out at first, because its time is clearly longer."""
     assert decided(store, monkeypatch, {"first"}) == ("second", [{"first", "default"}, {"second", "default"}])
+
+
+def test_what_has_failed_is_not_published_by_a_play_off_that_is_stopped(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    winner, held = decided(store, monkeypatch, {"first"}, is_stopped=True)
+    assert winner == "second" and len(held) == 1
+
+
+def test_where_the_code_of_the_best_is_lost_those_after_it_challenge(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = play_offs(store)
+    state = new_state(store)
+    store.object_path("first").unlink()
+    entries = over._entries(state, 6)
+    assert entries is not None and {*entries.labels} == {"second", "default"}
+    store.object_path("second").unlink()
+    entries = over._entries(state, 6)
+    assert entries is not None and {*entries.labels} == {"default"}, "none is left to challenge it"
 
 
 def test_where_all_fail_the_default_stays(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,15 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 import numpy as np
+import pytest
 
 from halide_autotune.autotune_loop.draft.factors import factors_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
+from halide_autotune.autotune_loop.search.models import population_model
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_models import OfFeatures
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
@@ -22,6 +25,7 @@ from halide_autotune.autotune_loop.search.models.population_model import (
     PopulationModel,
     PopulationModels,
 )
+from halide_autotune.autotune_loop.search.models.schedule_model import ScheduleModel
 from halide_autotune.autotune_loop.search.techniques.annealing import Annealing
 from halide_autotune.autotune_loop.search.techniques.evolution import Evolution
 from tests.timed_drafts import learnt
@@ -105,6 +109,23 @@ def test_only_those_that_schedules_speak_for_are_lowered() -> None:
     assert len(places) == 15 and len(told.asked) == 10
     plain = fitted(replace(population, lowering=None)).ranking(drafts, 5)
     assert {*places[:10]} == {*plain[:10]} and places[10:] == plain[10:], "the others come behind, as they were"
+
+
+def test_of_many_only_so_many_are_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    population = timed(40)
+    drafts, model, asked = children(population), fitted(population), list[int]()
+    whole = model.ranking(drafts, 5)
+    expectation = ScheduleModel.expectation
+
+    def counted(self: ScheduleModel, schedules: Sequence[Any]) -> Any:
+        asked.append(len(schedules))
+        return expectation(self, schedules)
+
+    monkeypatch.setattr(ScheduleModel, "expectation", counted)
+    monkeypatch.setattr(population_model, "_MOST_AT_ONCE", 12)
+    places = model.ranking(drafts, 5)
+    assert asked == [10, 10, 10] and len({*places}) == len(places) == len(whole) == 15
+    assert len({*places} & {*whole}) >= 8, "most are those that it would have chosen of all"
 
 
 def test_several_groups_are_lowered_together_and_ranked_each_by_itself() -> None:
