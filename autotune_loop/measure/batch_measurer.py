@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -24,6 +25,7 @@ from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.devices.timing.measure_settings import MeasureSettings, Tolerance
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import WeightsError
 
 # A schedule this many times slower than the best is timed only often enough to train on.
 _HOPELESS_FACTOR = 4.0
@@ -291,7 +293,9 @@ class BatchMeasurer:
     def _keep(self, work: _Batch, measured: Measured) -> None:
         if measured.candidate.has_features:
             pipeline_id = work.reference.pipeline_of(measured.candidate)
-            self.store.write_sample(self.store.training_sample(measured, pipeline_id))
+            # One that takes minutes, or whose features are lost, has a time all the same; a sample it cannot be.
+            with contextlib.suppress(WeightsError):
+                self.store.write_sample(self.store.training_sample(measured, pipeline_id))
         work.on_measured(measured)
 
     def _tell(self, measured: Measured, median_ms: float, done: int, wanted: int) -> None:

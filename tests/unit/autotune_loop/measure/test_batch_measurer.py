@@ -192,6 +192,16 @@ def test_without_a_yardstick_each_is_timed_alone_and_once(store: RunStore) -> No
     assert all(one.processes == 1 for one in outcome.measured)
 
 
+def test_what_can_be_no_sample_has_a_time_all_the_same(store: RunStore) -> None:
+    usual, slow, damaged = batch = candidates(store, 3)
+    store.featurization_path(store.samples / damaged.sample).write_bytes(b"short")
+    machine = Machine({usual.symbol: 4.0, slow.symbol: 200_000.0, damaged.symbol: 5.0})
+    outcome = measure(store, machine, batch, alone=True)
+    assert outcome.counts == (3, 0) and len(outcome.measured) == 3
+    written = [one for one in batch if store.sample_path(store.samples / one.sample).is_file()]
+    assert written == [usual]
+
+
 def test_the_leaders_are_timed_again_and_the_hopeless_are_not(store: RunStore) -> None:
     batch = candidates(store, 12)
     machine = Machine(true_times(batch))
