@@ -48,7 +48,7 @@ def restore_objects(executor: Executor, store: RunStore, needed: Sequence[Timed]
     """Build again what a play-off needs and a kill has taken: the code of these schedules."""
     for timed in needed:
         candidate, failure = store.database.candidate(timed.symbol), store.database.failure_of(timed.symbol)
-        is_there = store.object_path(timed.symbol).is_file()
+        is_there = store.has_object(timed.symbol)
         if candidate is None or is_there or (failure is not None and failure.is_its_own):
             continue
         built = rebuild(executor, store, candidate)

@@ -11,7 +11,6 @@ from halide_autotune.autotune_loop.events import Listener, Notice, SampleFailed
 from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
 from halide_autotune.autotune_loop.store.run_database import NOT_DONE, RunDatabase
 from halide_autotune.autotune_loop.store.run_store import RunStore
-from halide_autotune.targets.build.executable import KernelObject
 from halide_autotune.targets.errors import WeightsError
 
 
@@ -60,10 +59,10 @@ def recover(
 def recover_yardsticks(store: RunStore, states: Sequence[TaskState]) -> None:
     """Go on with the newest yardstick whose object is there; the reference is built anew and always is."""
     for task_index, symbol, relative, log_error in store.database.yardsticks():
-        state, path = states[task_index], store.object_path(symbol)
+        state, kernels = states[task_index], store.kernels([symbol])
         first = state.yardsticks[0] if state.yardsticks else None
-        if first is not None and symbol != first.kernel.name and path.is_file():
-            state.use_yardstick(Yardstick(KernelObject(symbol, path), first.scale, relative, log_error))
+        if first is not None and symbol != first.kernel.name and kernels:
+            state.use_yardstick(Yardstick(kernels[0], first.scale, relative, log_error))
 
 
 def _recover_confirmed(store: RunStore, state: TaskState) -> None:

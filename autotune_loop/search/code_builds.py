@@ -140,9 +140,8 @@ class CodeBuilds:
         work = BatchInProgress(newest.round_index, newest.task_index)
         whole = self.store.database.build_times_s()
         with timed(work, "generate code"):
-            paths = {one.symbol: self.store.object_path(one.symbol) for one in candidates}
-            there = [one for one in candidates if one.symbol in whole and paths[one.symbol].is_file()]
-            built = [Built(one, KernelObject(one.symbol, paths[one.symbol])) for one in there]
+            there = [one for one in candidates if one.symbol in whole and self.store.has_object(one.symbol)]
+            built = [Built(one, KernelObject(one.symbol, self.store.object_path(one.symbol))) for one in there]
             lost = [one for one in candidates if one not in there]
             built += self.build_all(work, lost, self._submit_again, waiting=1)[0]
         with timed(work, "link"):

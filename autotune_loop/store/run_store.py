@@ -325,8 +325,12 @@ class RunStore:
 
     def kernels(self, symbols: Iterable[str]) -> list[KernelObject]:
         """Those of these kernels whose objects are there."""
-        kernels = [KernelObject(symbol, self.object_path(symbol)) for symbol in symbols]
-        return [kernel for kernel in kernels if kernel.object_path.is_file()]
+        return [KernelObject(symbol, self.object_path(symbol)) for symbol in symbols if self.has_object(symbol)]
+
+    def has_object(self, symbol: str) -> bool:
+        """Whether a candidate's kernel object is there. A power cut may leave an empty file, which cannot be linked."""
+        path = self.object_path(symbol)
+        return path.is_file() and path.stat().st_size > 0
 
     def object_path(self, symbol: str) -> Path:
         """The path of a candidate's kernel object, which is kept as long as it may win."""

@@ -128,7 +128,7 @@ class PlayOffs:
         if self.ending.has_come():
             return None
         # Where the best has no code any more, those after it challenge.
-        lost = {one.symbol for one in state.kept(count) if not self.store.object_path(one.symbol).is_file()}
+        lost = {one.symbol for one in state.kept(count) if not self.store.has_object(one.symbol)}
         if state.has_challengers(without=lost) and any(not one.is_default for one in state.timed if one.symbol in lost):
             state.leave_out(lost)
             return self._entries(state, count)

@@ -106,7 +106,7 @@ class PopulationModel:
             chosen = expected.most_promising(min(len(places), -(-count // parts)), self.acquisition)
             ranked.append([places[position] for position in chosen])
         mixed = itertools.chain.from_iterable(itertools.zip_longest(*ranked))
-        return [place for place in mixed if place is not None][:count]
+        return [place for place in mixed if place is not None]
 
 
 class PopulationModels:
