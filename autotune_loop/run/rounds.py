@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future as ThreadFuture
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from threadpoolctl import threadpool_limits
 
@@ -54,6 +54,7 @@ _POLL_S = 0.2
 _ABANDON_POLL_S = 0.05
 # A full beam search is repeated in later rounds, with the new weights, only if it takes less than this.
 _REPEAT_FULL_SEARCH_BELOW_S = 3.0
+Upcoming: TypeAlias = "Future[BuiltBatch]"
 
 
 @dataclass
@@ -74,8 +75,9 @@ class Rounds:
         self._builder_stop = StopSignal()
         self._ending = RunEnding(self.stop, self.budget.end, self._kill)
         self._states: list[TaskState] = []
-        # The places of the tasks of which no schedule could be timed.
+        # The tasks of which no schedule could be timed or built, and the one of which a batch is being built.
         self._given_up: set[int] = set()
+        self._built_task = 0
         at_once = sum(device.at_once for device in self.prepared.devices)
         batch_size = self.prepared.options.search.batch_size
         histories = histories_of(self.prepared.history, self.prepared.farm)
@@ -234,7 +236,11 @@ class Rounds:
         upcoming = self._start_build(producer)
         try:
             while upcoming is not None:
-                batch = self._await(upcoming)
+                try:
+                    batch = self._await(upcoming)
+                except GeneratorError as error:
+                    upcoming = self._without_what_was_built(producer, error)
+                    continue
                 if batch is None:
                     return Outcome.BUDGET_SPENT
                 self._states[batch.task_index].history.is_exhausted |= batch.exhausted
@@ -262,7 +268,7 @@ class Rounds:
         histories = [state.history for state in self._states]
         return next_task(histories, self.prepared.options.limits.rounds * len(histories))
 
-    def _start_build(self, producer: ThreadPoolExecutor) -> ThreadFuture[BuiltBatch] | None:
+    def _start_build(self, producer: ThreadPoolExecutor) -> Upcoming | None:
         histories = [state.history for state in self._states]
         task_index = self._next_task()
         is_first = not any(history.started for history in histories)
@@ -270,7 +276,7 @@ class Rounds:
             return None
         round_index = histories[task_index].started
         histories[task_index].started += 1
-        state = self._states[task_index]
+        self._built_task, state = task_index, self._states[task_index]
         full_s = histories[task_index].full_search_s
         is_quick = full_s is not None and full_s < _REPEAT_FULL_SEARCH_BELOW_S
         only_records = self.prepared.only_records
@@ -288,7 +294,7 @@ class Rounds:
         batch = builders.build(state, request, self.store.updated_weights, lambda: state.yardstick)
         return replace(batch, stages_s={LEARN_STAGE: learn_s, **batch.stages_s})
 
-    def _await(self, upcoming: ThreadFuture[BuiltBatch]) -> BuiltBatch | None:
+    def _await(self, upcoming: Upcoming) -> BuiltBatch | None:
         """Return the batch, or None if the run is to end or the budget is spent first."""
         self.budget.begin("building the next schedules" if self._plan.batches_done else "building the first schedules")
         while True:
@@ -298,7 +304,7 @@ class Rounds:
             if wait([upcoming], _POLL_S).done:
                 return upcoming.result()
 
-    def _abandon(self, upcoming: ThreadFuture[BuiltBatch]) -> None:
+    def _abandon(self, upcoming: Upcoming) -> None:
         """Stop building a batch."""
         self._builder_stop.set()
         while not upcoming.done():
@@ -344,47 +350,39 @@ class Rounds:
         if state.failures >= hopeless_after and not (self._ending.has_come() or self.dispatcher.is_lost):
             self._give_up(state)
 
-    def _give_up(self, state: TaskState) -> None:
-        """Build no more batches of a task of which no schedule could be timed.
+    def _give_up(self, state: TaskState, error: GeneratorError | None = None) -> None:
+        """Build no more batches of a task of which no schedule could be timed, or built.
 
         Raises:
             GeneratorError: the run has no other task.
         """
         self._given_up.add(state.task_index)
         state.history.is_exhausted = True
-        error = self._nothing_timed(state)
+        database, index = self.store.database, state.task_index
+        counted = (database.failure_counts(index), database.last_failure(index))
+        error = error or nothing_timed(state.task.generator_name, self.prepared.spec.profile, *counted)
         if len(self._given_up) == len(self._states):
             raise error
         self.listen(Notice(f"{error} The run's other tasks go on.", warning=True))
 
+    def _without_what_was_built(self, producer: ThreadPoolExecutor, error: GeneratorError) -> Upcoming | None:
+        """Begin a batch of another task, where one cannot be built and nothing else has ended the run."""
+        if self._ending.has_come():
+            raise error
+        state = self._states[self._built_task]
+        state.failures = None if state.failures is None else state.failures + 1
+        self._give_up(state, error)
+        return self._start_build(producer)
+
     def _add_timing(self, batch: BuiltBatch) -> Callable[[Measurement, float], None]:
         return partial(self._plan.add_timing, defaults={one.symbol for one in batch.candidates if one.is_default})
-
-    def _nothing_timed(self, state: TaskState) -> GeneratorError:
-        return nothing_timed(
-            state.task.generator_name,
-            self.prepared.spec.profile,
-            self.store.database.failure_counts(state.task_index),
-            self.store.database.last_failure(state.task_index),
-        )
 
     def _publish_best(self, state: TaskState) -> None:
         clock, best = self.prepared.clock.value, state.timed[0]
         state.publish_best(self.store, clock)
         shown, default = state.shown(best), state.default_time
-        default_ms = None if default is None else default.median_ms
-        self.listen(
-            BestImproved(
-                state.task_index,
-                best.sample,
-                shown.median_ms,
-                default_ms,
-                clock,
-                shown.expected_ms,
-                shown.processes,
-                best.parameters,
-            )
-        )
+        times = (shown.median_ms, None if default is None else default.median_ms, clock, shown.expected_ms)
+        self.listen(BestImproved(state.task_index, best.sample, *times, shown.processes, best.parameters))
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
         if measured.candidate.has_features:
