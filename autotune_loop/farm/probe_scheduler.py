@@ -108,11 +108,9 @@ def _through_tls(plain: socket.socket, address: FarmAddress, own: Path) -> tuple
 def _not_trusted(address: FarmAddress, error: ssl.SSLCertVerificationError) -> FarmError:
     whose = f"The certificate of the scheduler at {address.address}"
     if "expired" in error.verify_message:
-        step = _RENEW_THE_SCHEDULERS
-        return FarmError(f"{whose} has expired.", next_step=step)
+        return FarmError(f"{whose} has expired.", next_step=_RENEW_THE_SCHEDULERS)
     if "revoked" in error.verify_message:
-        step = _RENEW_THE_SCHEDULERS
-        return FarmError(f"{whose} was revoked.", next_step=step)
+        return FarmError(f"{whose} was revoked.", next_step=_RENEW_THE_SCHEDULERS)
     why = "another authority has made it" if error.verify_code in _NO_ISSUER else error.verify_message
     return FarmError(f"{whose} is not of this farm: {why}.", next_step=_ONE_FARM)
 

@@ -30,8 +30,8 @@ _LARGEST_FILE_BYTES = 64 * 1024
 _LARGEST_LIST_BYTES = 4 * 2**20
 _COPY_IT = "Copy the whole folder that `sdk farm certificates` made for this machine."
 _GET_IT = (
-    "Copy this machine's certificates here from where `sdk farm certificates` made them. Without the farm:"
-    " `--scheduler none`."
+    "Make it with `sdk farm certificates` on the machine that keeps the farm's authority, and copy this machine's files"
+    " here. A run without the farm: `--scheduler none`."
 )
 _MAKE_IT = "Make it with `sdk farm certificates`."
 RENEW_IT = (

@@ -60,6 +60,7 @@ def test_the_farm_and_the_inventory_of_the_file_are_shown(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = project / "sdk.toml"
+    (project / "lab.toml").touch()
     file.write_text(f'inventory = "lab.toml"\n{PROJECT}\n[farm]\nscheduler = "tls://lab1:8786"\n')
 
     def folders() -> dict[str, tuple[Any, str]]:
