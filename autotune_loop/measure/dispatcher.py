@@ -150,8 +150,9 @@ class Dispatcher:
             waiting did not help twice, for example because the reference takes devices down.
         """
         strikes = 0
+        # The last one may have been lost since the reference of another argument set was prepared.
+        self._wait_for_device(stopped)
         for _ in range(_MOST_TRIES):
-            self._wait_for_device(stopped)
             state = self._states[(self.in_service or [*self._states])[0]]
             boot = state.boot
             future = self.executor.submit(tasks.PrepareReference(state.name, run, settings))

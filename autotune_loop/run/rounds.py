@@ -358,9 +358,10 @@ class Rounds:
         """
         self._given_up.add(state.task_index)
         state.history.is_exhausted = True
-        database, index = self.store.database, state.task_index
-        counted = (database.failure_counts(index), database.last_failure(index))
-        error = error or nothing_timed(state.task.generator_name, self.prepared.spec.profile, *counted)
+        if error is None:
+            database, index = self.store.database, state.task_index
+            counted = (database.failure_counts(index), database.last_failure(index))
+            error = nothing_timed(state.task.generator_name, self.prepared.spec.profile, *counted)
         if len(self._given_up) == len(self._states):
             raise error
         self.listen(Notice(f"{error} The run's other tasks go on.", warning=True))

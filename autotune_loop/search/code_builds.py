@@ -21,7 +21,7 @@ from halide_autotune.autotune_loop.search.waiting import first_done
 from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.failure_log import FailureLog
 from halide_autotune.autotune_loop.store.run_store import RunStore
-from halide_autotune.targets.build.executable import Executable, KernelObject
+from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.process.stop_signal import StopSignal
 
@@ -140,9 +140,10 @@ class CodeBuilds:
         work = BatchInProgress(newest.round_index, newest.task_index)
         whole = self.store.database.build_times_s()
         with timed(work, "generate code"):
-            there = [one for one in candidates if one.symbol in whole and self.store.has_object(one.symbol)]
-            built = [Built(one, KernelObject(one.symbol, self.store.object_path(one.symbol))) for one in there]
-            lost = [one for one in candidates if one not in there]
+            kernels = self.store.kernels(one.symbol for one in candidates if one.symbol in whole)
+            there = {kernel.name: kernel for kernel in kernels}
+            built = [Built(one, there[one.symbol]) for one in candidates if one.symbol in there]
+            lost = [one for one in candidates if one.symbol not in there]
             built += self.build_all(work, lost, self._submit_again, waiting=1)[0]
         with timed(work, "link"):
             return self.batch_of(work, built, yardstick)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -39,11 +38,12 @@ def test_a_run_without_time_for_anything_says_so_and_can_be_continued(
     folder, generator = tmp_path / "run", str(examples / "separable_filter.py")
     with monkeypatch.context() as patched:
         patched.setattr(budget_module, "_LEAST_OVERTIME_S", 0.0)
+        patched.setattr(budget_module, "_ENOUGH_FACTOR", 0.0)  # however long it took here
         with pytest.raises(
             BudgetError, match=r"The budget of 0\.01 s was too short: no schedule of .* was timed"
         ) as told:
             tune(generator, parameters=SMALL, budget_s=0.01, run_folder=folder)
-    assert re.search(rf"sdk autotune --resume {re.escape(str(folder))} --budget \d+m", told.value.next_step)
+    assert f"sdk autotune --resume {folder} --budget 1m" in told.value.next_step
     assert not list((folder / "samples").glob("batch_*"))
     resumed = tune(generator, parameters=SMALL, budget_s=1000.0, rounds=1, run_folder=folder, resume=True)
     assert resumed.outcome is Outcome.FINISHED and resumed.best.confirmed

@@ -128,8 +128,9 @@ class PlayOffs:
         if self.ending.has_come():
             return None
         # Where the best has no code any more, those after it challenge.
-        lost = {one.symbol for one in state.kept(count) if not self.store.has_object(one.symbol)}
-        if state.has_challengers(without=lost) and any(not one.is_default for one in state.timed if one.symbol in lost):
+        challengers = [one.symbol for one in state.kept(count) if not one.is_default]
+        lost = {symbol for symbol in challengers if not self.store.has_object(symbol)}
+        if lost and state.has_challengers(without=lost):
             state.leave_out(lost)
             return self._entries(state, count)
         return state.entries(self.store, count)
