@@ -283,9 +283,11 @@ def test_runner_reads_the_simulated_clock(
         cores: [runner(*options, "--simulated-cores", str(cores)).one("timed")["repetitions_s"] for _ in range(2)]
         for cores in (1, 4)
     }
-    assert times_s[1][0] == times_s[1][1]
-    assert times_s[4][0] == times_s[4][1]
-    assert times_s[1][0] != times_s[4][0]
+    # The clock is read in whole nanoseconds, and what the runner does before it (reads files, writes numbers) is not
+    # always as long: a repetition that takes half a nanosecond more begins late in one, or early.
+    assert times_s[1][0] == pytest.approx(times_s[1][1], abs=1.01e-9)
+    assert times_s[4][0] == pytest.approx(times_s[4][1], abs=1.01e-9)
+    assert min(times_s[4][0]) > 1.05 * max(times_s[1][0]), "the start of the parallel loop, which is a short one"
 
 
 @pytest.mark.parametrize("guest", [X86_EMULATED, ARM], ids=lambda guest: guest.name)
