@@ -48,6 +48,18 @@ class ToolchainError(SdkError):
     """A compiler, a linker or Halide is missing or fails."""
 
 
+class KernelLinkError(ToolchainError):
+    """Kernels cannot be linked.
+
+    Attributes:
+        kernels: the names of those that stand in the way, as far as the linker tells; others may, too.
+    """
+
+    def __init__(self, message: str, *, next_step: str = "", kernels: tuple[str, ...] = ()) -> None:
+        super().__init__(message, next_step=next_step)
+        self.kernels = kernels
+
+
 class EmulatorError(SdkError):
     """An emulator or its system root is missing."""
 

@@ -153,12 +153,12 @@ class BatchBuilder:
             raise trouble
         with timed(work, "link"):
             yardstick = yardstick_now()
-            executable = self._builds.link(work, first + built, yardstick)
+            candidates, executable = self._builds.link(work, first + built, yardstick)
         was_full = bool(first) and first[0].candidate.point.origin is Origin.FULL_BEAM
         return BuiltBatch(
             round_index=round_index,
             task_index=task_index,
-            candidates=tuple(one.candidate for one in first + built) if executable else (),
+            candidates=candidates,
             executable=executable,
             exhausted=not (left or chosen or first or self.stop.is_set()),
             failed=work.failed,

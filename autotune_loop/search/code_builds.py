@@ -22,6 +22,7 @@ from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.store.failure_log import FailureLog
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import KernelLinkError
 from halide_autotune.targets.generator.run import GeneratorFailure
 from halide_autotune.targets.process.stop_signal import StopSignal
 
@@ -125,14 +126,39 @@ class CodeBuilds:
                 built[candidate.symbol] = self.store.keep_build(candidate, result)
             self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))
 
-    def link(self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None) -> Executable | None:
-        """Link what is built with what it is timed beside; None if there is nothing."""
-        if not built or self.stop.is_set():
-            return None
+    def link(
+        self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None
+    ) -> tuple[tuple[Candidate, ...], Executable | None]:
+        """Link what is built with what it is timed beside.
+
+        A kernel that cannot be linked has failed, and the others are linked without it.
+
+        Returns:
+            what is in the executable, in its order; none, and no executable, if there is nothing.
+
+        Raises:
+            ToolchainError: it is no kernel's fault, or it is the yardstick's.
+        """
         name = f"batch_{work.round_index}_{work.task_index}"
-        kernels = (*(one.kernel for one in built), *([] if yardstick is None else [yardstick.kernel]))
         folder = self.context.workspace.work_folder / "executables"
-        return self.executor.submit(Link(folder, name, kernels)).result()
+        beside = () if yardstick is None else (yardstick.kernel,)
+        left = list(built)
+        while left and not self.stop.is_set():
+            try:
+                link = Link(folder, name, (*(one.kernel for one in left), *beside))
+                executable = self.executor.submit(link).result()
+            except KernelLinkError as error:
+                refused = [one for one in left if one.kernel.name in error.kernels]
+                if not refused:
+                    raise
+                for one in refused:
+                    work.failed += 1
+                    message, _, log = error.message.partition("\n")
+                    self._failures.candidate_failed(one.candidate, "link", "failed", message, log)
+                left = [one for one in left if one not in refused]
+            else:
+                return tuple(one.candidate for one in left), executable
+        return (), None
 
     def build_left_over(self, candidates: Sequence[Candidate], yardstick: Yardstick | None) -> BuiltBatch:
         """Build what an earlier process has chosen and not timed: at least one, all of one argument set."""
@@ -153,11 +179,12 @@ class CodeBuilds:
 
     def batch_of(self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None) -> BuiltBatch:
         """A batch of these alone."""
+        candidates, executable = self.link(work, built, yardstick)
         return BuiltBatch(
             round_index=work.round_index,
             task_index=work.task_index,
-            candidates=tuple(one.candidate for one in built),
-            executable=self.link(work, built, yardstick),
+            candidates=candidates,
+            executable=executable,
             exhausted=False,
             failed=work.failed,
             full_search_s=None,

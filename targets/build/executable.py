@@ -12,7 +12,7 @@ from pathlib import Path
 
 from halide_autotune.targets.build.c_text import c_string
 from halide_autotune.targets.build.kernel_sources import KernelSources, missing_symbols, undefined_symbols
-from halide_autotune.targets.errors import ToolchainError, os_error_as
+from halide_autotune.targets.errors import KernelLinkError, ToolchainError, os_error_as
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
@@ -90,8 +90,9 @@ def link_executable(
         defaults: options that the runner has before those that it is called with; their files lie beside it.
 
     Raises:
-        ToolchainError: there is no kernel, a name is not a C identifier or occurs twice, an object is damaged (it is
-            named), Halide has no runtime for the target, the link fails, or `stop` is set before its end.
+        KernelLinkError: an object is damaged, or calls what nothing defines; they are named.
+        ToolchainError: there is no kernel, a name is not a C identifier or occurs twice, Halide has no runtime for the
+            target, the link fails, or `stop` is set before its end.
     """
     _check_names(kernels)
     for kernel in kernels:
@@ -184,22 +185,24 @@ def _check_object(kernel: KernelObject) -> None:
         raise _damaged(kernel, f"it is cut short, at {size_bytes} bytes")
 
 
-def _damaged(kernel: KernelObject, what: str) -> ToolchainError:
-    return ToolchainError(
+def _damaged(kernel: KernelObject, what: str) -> KernelLinkError:
+    return KernelLinkError(
         f"The object of kernel '{kernel.name}', {kernel.object_path}, cannot be linked: {what}.",
         next_step="Build this schedule again, or leave it out.",
+        kernels=(kernel.name,),
     )
 
 
 def _name_culprit(error: ToolchainError, kernels: Sequence[KernelObject]) -> ToolchainError:
     """Return the error with what the kernels miss, or the kernel that the linker complains about, if it is one."""
+    # Another path may start with a kernel's: it must end here.
+    named = [
+        kernel for kernel in kernels if re.search(rf"{re.escape(str(kernel.object_path))}(?![\w.])", error.message)
+    ]
     if missing := undefined_symbols(error.message, [kernel.name for kernel in kernels]):
-        return missing_symbols(missing, error)
+        return missing_symbols(missing, tuple(kernel.name for kernel in named), error)
     for kernel in kernels:
-        # Another path may start with this one: it must end here.
-        path = re.escape(str(kernel.object_path))
-        symbol = rf"undefined symbol: {kernel.name}_(argv|metadata)\b"
-        if re.search(rf"{path}(?![\w.])|{symbol}", error.message):
+        if kernel in named or re.search(rf"undefined symbol: {kernel.name}_(argv|metadata)\b", error.message):
             return _damaged(kernel, error.message)
     return error
 

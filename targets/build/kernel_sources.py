@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.errors import KernelLinkError, ToolchainError
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.process.stop_signal import StopSignal
@@ -72,11 +72,12 @@ def undefined_symbols(log: str, defined_by_kernels: Sequence[str]) -> list[str]:
     return [symbol for symbol in dict.fromkeys(_UNDEFINED.findall(log)) if symbol not in of_kernels]
 
 
-def missing_symbols(symbols: Sequence[str], cause: ToolchainError) -> ToolchainError:
+def missing_symbols(symbols: Sequence[str], kernels: tuple[str, ...], cause: ToolchainError) -> KernelLinkError:
     """The error of kernels that call what nothing defines."""
-    return ToolchainError(
+    return KernelLinkError(
         f"The kernels call {', '.join(symbols)}, which nothing that is linked with them defines.\n{cause.message}",
         next_step="Name the source or object that defines it with --kernel-source.",
+        kernels=kernels,
     )
 
 

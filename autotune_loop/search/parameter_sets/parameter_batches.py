@@ -82,11 +82,11 @@ class ParameterBatches:
             built, _ = self._builds.build_all(work, chosen, self._submit, waiting)
         with timed(work, "link"):
             yardstick = yardstick_now()
-            executable = self._builds.link(work, built, yardstick)
+            candidates, executable = self._builds.link(work, built, yardstick)
         return BuiltBatch(
             round_index=round_index,
             task_index=task_index,
-            candidates=tuple(one.candidate for one in built) if executable else (),
+            candidates=candidates,
             executable=executable,
             exhausted=not sets and not self.stop.is_set(),
             failed=work.failed,

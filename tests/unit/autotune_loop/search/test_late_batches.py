@@ -14,11 +14,20 @@ from typing import Any, cast
 
 import pytest
 
-from halide_autotune.autotune_loop.candidate import BuiltObject, Candidate, Origin, SearchedSchedule, SearchFailure
+from halide_autotune.autotune_loop.candidate import (
+    Built,
+    BuiltObject,
+    Candidate,
+    Origin,
+    SearchedSchedule,
+    SearchFailure,
+    Yardstick,
+)
 from halide_autotune.autotune_loop.deadline import Deadline
-from halide_autotune.autotune_loop.events import Event, Notice
-from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, Search
+from halide_autotune.autotune_loop.events import Event, Notice, SampleFailed
+from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, Link, Search
 from halide_autotune.autotune_loop.execute.tasks.task import Task
+from halide_autotune.autotune_loop.run_scale import RunScale
 from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
 from halide_autotune.autotune_loop.search.plan import full_beam_point
 from halide_autotune.autotune_loop.search.pool import BatchInProgress, PoolSearch
@@ -26,8 +35,8 @@ from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProp
 from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
 from halide_autotune.autotune_loop.specification.options import Limits, RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
-from halide_autotune.targets.build.executable import Executable
-from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.build.executable import Executable, KernelObject
+from halide_autotune.targets.errors import GeneratorError, KernelLinkError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.weights.weights_file import write_weights
@@ -170,6 +179,53 @@ def test_builds_that_are_late_are_left_under_way(store: RunStore, now: FakeTime)
         built, left = made._builds.build_all(work, chosen, made._submit_build, 1, done())
     assert built == [] and left == chosen[work.failed :]
     assert work.failed < 6
+
+
+def linked_but(refused: set[str]) -> Callable[[Task[Any]], Executable]:
+    """A linker that refuses some kernels, and names one of them at a time."""
+
+    def link(task: Task[Any]) -> Executable:
+        assert isinstance(task, Link)
+        names = [kernel.name for kernel in task.kernels]
+        for name in names:
+            if name in refused:
+                raise KernelLinkError(f"The kernels call __multi3.\nfrom {name}", kernels=(name,))
+        return Executable(Path(task.file_name), tuple(names), "ab")
+
+    return link
+
+
+def built_of(store: RunStore, count: int) -> list[Built]:
+    chosen = [candidate(store.candidate_folder(0, 0, index), 0, index) for index in range(count)]
+    for one in chosen:
+        store.database.add_candidate(one)
+    return [Built(one, KernelObject(one.symbol, Path(f"{one.symbol}.o"))) for one in chosen]
+
+
+def test_what_cannot_be_linked_has_failed_and_the_others_are_timed(store: RunStore) -> None:
+    built = built_of(store, 5)
+    symbols = [one.candidate.symbol for one in built]
+    with builder(store, linked_but({symbols[1], symbols[4]})) as (made, heard):
+        batch = made._builds.batch_of(BatchInProgress(0, 0), built, None)
+    linked = (symbols[0], symbols[2], symbols[3])
+    assert batch.executable is not None and batch.executable.kernels == linked
+    assert tuple(one.symbol for one in batch.candidates) == linked and batch.failed == 2
+    failed = [(one.sample_index, one.stage, one.message) for one in heard if isinstance(one, SampleFailed)]
+    assert failed == [(1, "link", "The kernels call __multi3."), (4, "link", "The kernels call __multi3.")]
+
+
+def test_of_what_cannot_be_linked_at_all_nothing_is_timed(store: RunStore) -> None:
+    built = built_of(store, 2)
+    with builder(store, linked_but({one.candidate.symbol for one in built})) as (made, _):
+        batch = made._builds.batch_of(BatchInProgress(0, 0), built, None)
+    assert (batch.candidates, batch.executable, batch.failed) == ((), None, 2)
+
+
+def test_a_yardstick_that_cannot_be_linked_is_no_candidates_fault(store: RunStore) -> None:
+    yardstick = Yardstick(KernelObject("yardstick", Path("y.o")), RunScale("pi", [6.0]))
+    with builder(store, linked_but({"yardstick"})) as (made, heard), pytest.raises(KernelLinkError):
+        made._builds.batch_of(BatchInProgress(0, 0), built_of(store, 2), yardstick)
+    assert not heard
 
 
 def test_a_build_that_takes_long_holds_up_no_other(store: RunStore, now: FakeTime) -> None:

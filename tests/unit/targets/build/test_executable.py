@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from halide_autotune.targets.build.executable import RUNNER_DIR, RUNNER_FLAGS, KernelObject
-from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.errors import KernelLinkError, ToolchainError
 from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.unit.targets.conftest import ARM, X86, Architecture, Runner, Workshop
 from tests.unit.targets.runner_kernels import compile_kernel
@@ -88,9 +88,27 @@ def damage(good: KernelObject, kind: str, folder: Path) -> KernelObject:
 def test_a_bad_object_is_named(workshop: Workshop, good: KernelObject, tmp_path: Path, kind: str) -> None:
     bad = damage(good, kind, tmp_path)
     expected = re.escape(f"The object of kernel 'bad', {bad.object_path}, cannot be linked: ")
-    with pytest.raises(ToolchainError, match=expected):
+    with pytest.raises(KernelLinkError, match=expected) as found:
         workshop.link([good, bad], X86, tmp_path / "linked" / "batch")
+    assert found.value.kernels == ("bad",)
     assert not list((tmp_path / "linked").iterdir() if (tmp_path / "linked").exists() else [])
+
+
+def test_kernels_that_call_what_nothing_defines_are_named(
+    workshop: Workshop, good: KernelObject, tmp_path: Path
+) -> None:
+    calling = []
+    for name in ("first", "second"):
+        source, made = tmp_path / f"{name}.c", tmp_path / f"{name}.o"
+        calls = "extern void nowhere(void);"
+        source.write_text(
+            f"{calls} int {name}_argv(void **a) {{ nowhere(); return 0; }} void *{name}_metadata(void) {{ return 0; }}"
+        )
+        workshop.toolchain(X86).compile_c(source, made, [], ())
+        calling.append(KernelObject(name, made))
+    with pytest.raises(KernelLinkError, match="The kernels call nowhere, which nothing that is linked") as found:
+        workshop.link([calling[0], good, calling[1]], X86, tmp_path / "linked" / "batch")
+    assert found.value.kernels == ("first", "second")
 
 
 @pytest.mark.parametrize("architecture", [X86, ARM], ids=lambda architecture: architecture.name)
