@@ -232,7 +232,7 @@ def time_schedules(bench: Bench, executable: Executable, rounds: int) -> list[Sc
     machine = MachineParameters(
         1, host.l1_data_cache_bytes, host.l2_cache_bytes, host.last_level_cache_bytes, vector_bits=256
     )
-    simulated = (*EMULATOR, *simulated_clock_arguments(plugin, machine, 1, marked=True))
+    simulated = (*EMULATOR, *simulated_clock_arguments(plugin, EMULATOR[0], machine, 1, marked=True))
     counted = (*EMULATOR, "-plugin", f"file={plugin}")
     one_core, one_thread = (*_EMULATED_ARGUMENTS, "--simulated-cores", "1"), (*_EMULATED_ARGUMENTS, "--threads", "1")
     thread_clock = {"LD_PRELOAD": str(_build_thread_clock(bench))}

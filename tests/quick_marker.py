@@ -44,8 +44,8 @@ _PROGRAMS = frozenset(
     ("adb", "c++", "cc", "chromium", "clang++", "cmake", "g++", "gcc", "hexagon-clang", "make", "ssh-agent", "sshd")
 )
 _MODULES = ("ziglang", "halide_autotune.autotune_loop.cost_model.process.model_worker", "benchmarks.random_schedules")
-# A version is soon told, and `ctypes.util.find_library` asks gcc where a library is.
-_QUESTIONS = frozenset(("--version", "version", "-Wl,-t"))
+# Versions and options are soon told, and `ctypes.util.find_library` asks gcc where a library is.
+_QUESTIONS = frozenset(("--version", "version", "-h", "-Wl,-t"))
 _LOOKED_AT = 12  # words of a command: compilers have no shorter names for what comes after
 
 

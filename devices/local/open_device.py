@@ -79,7 +79,8 @@ def open_transport(
     if device.simulator is not None:
         launcher, arguments_mark = device.simulator.command, device.simulator.arguments_mark
     if device.clock_plugin is not None:
-        launcher += simulated_clock_arguments(device.clock_plugin, profile.machine, device.threads, marked=True)
+        machine, threads = profile.machine, device.threads
+        launcher += simulated_clock_arguments(device.clock_plugin, launcher[0], machine, threads, marked=True)
         environment = _SIMULATED_ENVIRONMENT
     return HostTransport(parent_folder, environment, _KERNEL_MEMORY_BYTES, cores, launcher, arguments_mark)
 

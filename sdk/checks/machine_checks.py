@@ -21,7 +21,8 @@ from halide_autotune.sdk.inventory.lookup import open_inventory
 from halide_autotune.sdk.project.history import open_history
 from halide_autotune.sdk.select.device_choice import device_profile
 from halide_autotune.sdk.settings import Settings
-from halide_autotune.targets.errors import SdkError, ToolchainError
+from halide_autotune.targets.build.simulated_clock_plugin import check_emulator
+from halide_autotune.targets.errors import EmulatorError, SdkError, ToolchainError
 from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
 from halide_autotune.targets.hexagon.runners import open_hexagon_device_runner
 from halide_autotune.targets.hexagon.sdk import HEXAGON_SDK_VARIABLE, HexagonSdk, dsp_version_of, find_hexagon_sdk
@@ -55,6 +56,7 @@ def check_machine(settings: Settings, listings: Sequence[ProfileListing], *, mus
         sdk = None if settings.hexagon_sdk_root is None else find_hexagon_sdk(settings.hexagon_sdk_root)
     except ToolchainError:
         sdk = None  # another check says what is wrong with it
+    checks += _simulated_clocks(settings, profiles)
     for listing in listings:
         checks.append(_profile(settings, listing, must_run_here, sdk))
         if listing.profile is not None and listing.profile.toolchain.kind != ZIG_KIND:
@@ -199,6 +201,24 @@ def _emulator(settings: Settings, name: str, emulator: EmulatorChoice) -> Check:
         return Check(name, False, " and ".join(missing), fix)
     root = f" with {emulator.system_root}" if emulator.system_root else ""
     return Check(name, True, f"{command}{root}")
+
+
+def _simulated_clocks(settings: Settings, profiles: Sequence[TargetProfile]) -> Iterator[Check]:
+    """Check which of the emulators that are there give simulated times; a run without takes the emulator's own."""
+    commands = sorted({profile.emulator.command for profile in profiles if profile.emulator is not None})
+    fit, unfit = [], {}
+    for path in filter(None, (_which(settings, command) for command in commands)):
+        try:
+            check_emulator(path, settings.environment)
+            fit.append(path)
+        except EmulatorError as error:
+            unfit[path] = error
+    if fit:
+        yield Check("simulated clock", True, ", ".join(fit))
+    if unfit:
+        first, *others = unfit
+        found = unfit[first].message + (f" {', '.join(others)}: no simulated clock either." if others else "")
+        yield Check("simulated clock", False, found, unfit[first].next_step, needed=False)
 
 
 def _inventory(settings: Settings) -> Check:

@@ -45,9 +45,11 @@ def fit_clock(choice: DeviceChoice, wanted: str | None, settings: Settings) -> D
     if wanted == Clock.EMULATED.value:
         return choice
     try:
-        check_emulator(emulator_command(choice.profile)[0], settings.environment)
+        emulator = emulator_command(choice.profile)[0]
+        check_emulator(emulator, settings.environment)
         plugin = build_simulated_clock(settings.environment, ContentCache(settings.cache_folder))
-        simulated_clock_arguments(plugin, choice.profile.machine, device.threads)  # raises for what cannot be simulated
+        # Raises for what cannot be simulated.
+        simulated_clock_arguments(plugin, emulator, choice.profile.machine, device.threads)
     except (ToolchainError, EmulatorError, ProfileError, UsageError) as error:
         if wanted is not None:
             raise

@@ -73,15 +73,36 @@ struct settings {
     bool is_marked;
 };
 
+/* Read by the emulator once the plug-in is loaded. */
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
+
+__attribute__((constructor)) static void speak_the_emulators_version(void) {
+    if (&qemu_plugin_scoreboard_new) qemu_plugin_version = 2;
+}
 
 static struct settings settings = {.memory_percent = 100};
 static const struct guest *guest;
 static const struct core_kind *core; /* the guest's; NULL where instructions are counted alone */
-static uint64_t instructions; /* added to by the translated code itself */
+static uint64_t own_counter; /* of instructions; added to by the translated code itself */
+static struct qemu_plugin_scoreboard *counters; /* NULL in version 1: there it is own_counter */
+static uintptr_t guest_base; /* where the emulator maps the guest's address 0 */
+static bool is_base_known;
 static enum { RUNNING, WARMING_UP, STANDING } state; /* of the clock: it stands while caches warm up, too */
 static uint64_t call_arguments[2];
 static uint64_t program_break;
+
+static uint64_t *instructions(void) {
+    return counters ? qemu_plugin_scoreboard_find(counters, 0) : &own_counter;
+}
+
+static void count_instructions(struct qemu_plugin_tb *block, size_t count) {
+    if (counters) {
+        const qemu_plugin_u64 counter = {.score = counters, .offset = 0};
+        qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block, QEMU_PLUGIN_INLINE_ADD_U64, counter, count);
+    } else {
+        qemu_plugin_register_vcpu_tb_exec_inline(block, QEMU_PLUGIN_INLINE_ADD_U64, &own_counter, count);
+    }
+}
 
 /* Where the core is not modelled, every miss costs the same. */
 static uint64_t counted_tenths(void) {
@@ -89,7 +110,7 @@ static uint64_t counted_tenths(void) {
     const int last = settings.size_bytes[LEVELS - 1] ? LEVELS - 1 : LEVELS - 2;
     const uint64_t memory_tenths =
         counts->random[last] * RANDOM_MEMORY_TENTHS + counts->sequential[last] * SEQUENTIAL_MEMORY_TENTHS;
-    return instructions * (uint64_t)guest->instruction_tenths + counts->random[0] * RANDOM_L1_MISS_TENTHS +
+    return *instructions() * (uint64_t)guest->instruction_tenths + counts->random[0] * RANDOM_L1_MISS_TENTHS +
            counts->sequential[0] * SEQUENTIAL_L1_MISS_TENTHS + counts->random[1] * RANDOM_L2_MISS_TENTHS +
            counts->sequential[1] * SEQUENTIAL_L2_MISS_TENTHS + memory_tenths * settings.memory_percent / 100;
 }
@@ -110,22 +131,31 @@ static void add_access(struct memory_access *all, struct memory_access access) {
     all->is_blocked |= access.is_blocked;
 }
 
-static void count_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
-    (void)vcpu;
-    if (state == STANDING) return;
-    struct core_instruction *instruction = data;
+/* An access of at most 8 bytes. */
+static void count_part(struct core_instruction *instruction, uint64_t address, bool is_store, bool is_8_bytes) {
     if (state == WARMING_UP) {
         warm_up_memory(address, (const void *)instruction->serial);
         return;
     }
-    const bool is_store = qemu_plugin_mem_is_store(info);
     uint64_t *places = is_store ? instruction->stored : instruction->loaded;
     places[1] = (address >> 3) + 1;
     if (places[0] == 0) places[0] = places[1];
-    const bool is_8_bytes = qemu_plugin_mem_size_shift(info) == 3;
     const struct memory_access access =
         access_memory(address, is_store, is_8_bytes, (const void *)instruction->serial);
     add_access(&instruction->access, access);
+}
+
+/* QEMU 8.1 and later tell of 16 bytes at once, earlier versions of two times 8. */
+static void count_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
+    (void)vcpu;
+    if (state == STANDING) return;
+    const uint64_t size_bytes = (uint64_t)1 << qemu_plugin_mem_size_shift(info);
+    const bool is_store = qemu_plugin_mem_is_store(info);
+    uint64_t counted_bytes = 0;
+    do {
+        count_part(data, address + counted_bytes, is_store, size_bytes >= 8);
+        counted_bytes += 8;
+    } while (counted_bytes < size_bytes);
 }
 
 static void count_block(unsigned int vcpu, void *block) {
@@ -143,10 +173,24 @@ static struct core_block *new_block(size_t count) {
     return block;
 }
 
+static void end_with(const char *message) {
+    fprintf(stderr, "The simulated clock cannot go on: %s.\n", message);
+    _exit(EXIT_FAILURE);
+}
+
+/* Code is mapped as data is. */
+static void find_guest_base(const struct qemu_plugin_insn *code) {
+    const uintptr_t place = (uintptr_t)qemu_plugin_insn_haddr(code);
+    if (is_base_known || place == 0) return;
+    guest_base = place - (uintptr_t)qemu_plugin_insn_vaddr(code);
+    is_base_known = true;
+}
+
 static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *translated) {
     (void)id;
     const size_t count = qemu_plugin_tb_n_insns(translated);
-    qemu_plugin_register_vcpu_tb_exec_inline(translated, QEMU_PLUGIN_INLINE_ADD_U64, &instructions, count);
+    count_instructions(translated, count);
+    find_guest_base(qemu_plugin_tb_get_insn(translated, 0));
     if (settings.size_bytes[0] == 0) return;
     static uintptr_t serial;
     struct core_block *block = new_block(count);
@@ -156,6 +200,7 @@ static void translate_block(qemu_plugin_id_t id, struct qemu_plugin_tb *translat
         instruction->serial = ++serial;
         if (core) {
             char *text = qemu_plugin_insn_disas(code);
+            if (serial == 1 && !*text) end_with("this emulator cannot disassemble (it is built without Capstone)");
             instruction->text = read_instruction_text(text, core->syntax);
             free(text);
         }
@@ -175,6 +220,7 @@ static void keep_arguments(qemu_plugin_id_t id, unsigned int vcpu, int64_t numbe
 
 /* The emulator has just written the real time there, so the address is the guest's to write to. */
 static void write_time(uint64_t address, bool narrow) {
+    if (!is_base_known) end_with("this emulator does not say where the guest's memory is");
     const uint64_t now_ns = simulated_ns();
     char *place = (char *)(guest_base + (uintptr_t)address);
     if (narrow) {
@@ -199,7 +245,7 @@ static void end_call(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, int
     if (number == calls->clock_gettime || number == calls->clock_gettime64) {
         if (call_arguments[0] == PROCESS_TIME && state != RUNNING) {
             state = RUNNING;
-            instructions = 0;
+            *instructions() = 0;
             memory_counts = (struct memory_counts){.fresh_pages = 0};
         } else if (call_arguments[0] == THREAD_TIME && state != RUNNING) {
             state = state == STANDING ? WARMING_UP : STANDING;
@@ -218,8 +264,7 @@ static void end_call(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, int
 static void start_thread(qemu_plugin_id_t id, unsigned int vcpu) {
     (void)id;
     if (vcpu == 0) return;
-    fputs("The simulated clock serves programs of one thread, and this one starts a second.\n", stderr);
-    _exit(EXIT_FAILURE);
+    end_with("it serves programs of one thread, and this one starts a second");
 }
 
 /* A whole number after `key=`; false when the argument is another one or has no such number. */
@@ -269,12 +314,12 @@ static bool find_guest(const char *name) {
 __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int count,
                                                                char **arguments) {
     if (info->system_emulation) return refuse("it serves programs, and not whole machines", ""), -1;
-    if (!&guest_base) return refuse("this emulator does not say where the guest's memory is", ""), -1;
     if (!find_guest(info->target_name)) return -1;
     for (int i = 0; i < count; i++) {
         if (!read_setting(arguments[i])) return refuse("it does not take ", arguments[i]), -1;
     }
     if (!check_settings()) return -1;
+    if (qemu_plugin_version > 1) counters = qemu_plugin_scoreboard_new(sizeof(uint64_t));
     state = settings.is_marked ? STANDING : RUNNING;
     if (settings.size_bytes[0]) core = guest->core;
     if (core) {

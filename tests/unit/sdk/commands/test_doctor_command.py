@@ -79,6 +79,17 @@ def test_a_vector_unit_of_another_machine_matters_only_when_asked_for(folders: P
     assert (strict.passed, strict.needed) == (False, True)
 
 
+def test_emulators_without_plug_ins_have_no_simulated_clock(folders: Path) -> None:
+    for name in ("qemu-aarch64", "qemu-riscv64"):
+        (folders / name).write_text(f"#!/bin/sh\necho '{name} version 10.0.13'\n")
+        (folders / name).chmod(0o700)
+    clock = checks_of(folders, path=str(folders))["simulated clock"]
+    assert (clock.passed, clock.needed) == (False, False)
+    assert f"{folders}/qemu-aarch64 takes no plug-ins" in clock.found
+    assert f"{folders}/qemu-riscv64: no simulated clock either." in clock.found
+    assert "--clock emulated" in clock.fix
+
+
 def test_a_cache_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     settings = read_settings({"HOME": "/h", "PATH": "/bin", "SDK_CACHE_DIR": str(tmp_path / "file" / "cache")})

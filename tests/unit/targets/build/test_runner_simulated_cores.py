@@ -47,7 +47,7 @@ def simulated(workshop: Workshop, tmp_path_factory: pytest.TempPathFactory) -> R
     kernels = [compile_busy(f"busy_{outer}_{inner}", outer, inner, folder) for outer, inner in ((8, 1), (7, 1), (2, 8))]
     executable = workshop.link(kernels, X86, folder / "batch")
     plugin = build_simulated_clock({"PATH": os.defpath}, workshop.cache)
-    return Runner(executable, (*EMULATOR, *simulated_clock_arguments(plugin, MACHINE, 1)))
+    return Runner(executable, (*EMULATOR, *simulated_clock_arguments(plugin, EMULATOR[0], MACHINE, 1)))
 
 
 def call_s(runner: Runner, kernel: str, cores: int) -> float:

@@ -68,7 +68,7 @@ def probe_of(
             toolchain.compile_c(SOURCE, folder / "probe.o", [], ("-D_GNU_SOURCE",))
             toolchain.link([folder / "probe.o"], folder / "probe")
             compiled[guest.name] = folder / "probe"
-        clock = simulated_clock_arguments(plugin, machine, 1)
+        clock = simulated_clock_arguments(plugin, emulator, machine, 1)
         return Probe((emulator, *guest.emulator[1:], *clock, str(compiled[guest.name])))
 
     return get
@@ -266,7 +266,7 @@ def test_runner_reads_the_simulated_clock(
     guest: Architecture, workshop: Workshop, plugin: Path, tmp_path: Path
 ) -> None:
     executable = workshop.link([compile_kernel("blur_tiled", guest.halide_target, tmp_path)], guest, tmp_path / "batch")
-    clock = simulated_clock_arguments(plugin, MACHINE, 4)
+    clock = simulated_clock_arguments(plugin, guest.emulator[0], MACHINE, 4)
     runner = Runner(executable, (*guest.emulator, *clock))
     options = (
         "--kernel",
@@ -297,7 +297,7 @@ def test_the_runner_wants_a_marked_clock_for_its_repetitions_only(
     executable = workshop.link([compile_kernel("blur_tiled", guest.halide_target, tmp_path)], guest, tmp_path / "batch")
     repetitions_s = []
     for marked, repetitions in ((False, 2), (True, 1)):
-        clock = simulated_clock_arguments(plugin, MACHINE, 4, marked=marked)
+        clock = simulated_clock_arguments(plugin, guest.emulator[0], MACHINE, 4, marked=marked)
         runner = Runner(executable, (*guest.emulator, *clock))
         reference = str(tmp_path / f"reference-{marked}.raw")
         options = ("--kernel", "blur_tiled", "--simulated-cores", "4")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from halide_autotune.targets.build.simulated_clock_plugin import (
+    SIMULATED_GUESTS,
     build_simulated_clock,
     check_emulator,
     simulated_clock_arguments,
@@ -20,11 +21,12 @@ from halide_autotune.targets.profile.profile import MachineParameters
 
 MACHINE = MachineParameters(4, 32768, 1048576, 33554432, vector_bits=128)
 PLUGIN = Path("/cache/clock.so")
+EMULATOR = "/usr/bin/qemu-aarch64-static"
 ENVIRONMENT = {"PATH": os.defpath}
 
 
 def values(machine: MachineParameters, threads: int = 1) -> dict[str, str]:
-    arguments = simulated_clock_arguments(PLUGIN, machine, threads)
+    arguments = simulated_clock_arguments(PLUGIN, EMULATOR, machine, threads)
     pairs = arguments[arguments.index("-plugin") + 1].split(",")
     return dict(pair.split("=") for pair in pairs)
 
@@ -79,14 +81,23 @@ def test_many_cores_share_memory() -> None:
 
 
 def test_comma_in_a_path_is_doubled() -> None:
-    arguments = simulated_clock_arguments(Path("/a,b/clock.so"), MACHINE, 1)
+    arguments = simulated_clock_arguments(Path("/a,b/clock.so"), EMULATOR, MACHINE, 1)
     assert "file=/a,,b/clock.so,l1_bytes=32768" in arguments[-1]
+
+
+def test_the_memory_of_64_bit_guests_has_a_place() -> None:
+    places = {
+        guest: "-R" in simulated_clock_arguments(PLUGIN, f"qemu-{guest}", MACHINE, 1) for guest in SIMULATED_GUESTS
+    }
+    # Those of 32 bits always have one, and QEMU has none for an x86-64.
+    assert places == {"x86_64": False, "aarch64": True, "arm": False, "riscv64": True, "hexagon": False}
+    assert "-R" in simulated_clock_arguments(PLUGIN, EMULATOR, MACHINE, 1)
 
 
 @pytest.mark.parametrize("threads", [0, -1, 257])
 def test_threads_that_cannot_be_simulated(threads: int) -> None:
     with pytest.raises(UsageError, match=rf"{threads} threads; expected 1 to 256"):
-        simulated_clock_arguments(PLUGIN, MACHINE, threads)
+        simulated_clock_arguments(PLUGIN, EMULATOR, MACHINE, threads)
 
 
 @pytest.mark.parametrize(
@@ -100,26 +111,27 @@ def test_threads_that_cannot_be_simulated(threads: int) -> None:
 )
 def test_caches_that_cannot_be_simulated(changed: MachineParameters) -> None:
     with pytest.raises(ProfileError, match="cannot be simulated"):
-        simulated_clock_arguments(PLUGIN, changed, 1)
+        simulated_clock_arguments(PLUGIN, EMULATOR, changed, 1)
 
 
-def emulator(folder: Path, words: str) -> str:
+def emulator(folder: Path, words: str, options: str = "-plugin  QEMU_PLUGIN  [file=]<file>") -> str:
     program = folder / "qemu-x86_64"
-    program.write_text(f"#!/bin/sh\necho '{words}'\n")
+    program.write_text(f"#!/bin/sh\n[ \"$1\" = -h ] && echo '{options}' || echo '{words}'\n")
     program.chmod(stat.S_IRWXU)
     return str(program)
 
 
-@pytest.mark.parametrize("version", ["6.0.0", "7.2.22 (Debian 1:7.2+dfsg-7)", "8.2.10"])
+@pytest.mark.parametrize("version", ["6.0.0", "7.2.22 (Debian 1:7.2+dfsg-7)", "8.2.10", "10.1.0"])
 def test_emulators_that_fit(tmp_path: Path, version: str) -> None:
     check_emulator(emulator(tmp_path, f"qemu-x86_64 version {version}"), ENVIRONMENT)
 
 
-@pytest.mark.parametrize("version", ["5.2.0", "9.0.1", "10.1.0"])
-def test_emulators_that_do_not_fit(tmp_path: Path, version: str) -> None:
-    with pytest.raises(EmulatorError, match="does not support version") as caught:
-        check_emulator(emulator(tmp_path, f"qemu-x86_64 version {version}"), ENVIRONMENT)
-    assert "QEMU 6.0 to 8.2" in caught.value.next_step
+def test_emulators_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(EmulatorError, match=r"does not support version 5\.2 of ") as caught:
+        check_emulator(emulator(tmp_path, "qemu-x86_64 version 5.2.0"), ENVIRONMENT)
+    assert "QEMU 6.0 or later" in caught.value.next_step
+    with pytest.raises(EmulatorError, match="takes no plug-ins, as static builds"):
+        check_emulator(emulator(tmp_path, "qemu-x86_64 version 10.0.13", "-cpu  QEMU_CPU  model"), ENVIRONMENT)
 
 
 def test_program_that_is_no_emulator(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_outputs_are_those_of_one_thread(hexagon: Runner, cores: tuple[str, str]
 
 def test_simulated_time_is_equal_in_every_run(hexagon: Runner, workshop: Workshop) -> None:
     plugin = build_simulated_clock({"PATH": os.defpath}, workshop.cache)
-    clock = simulated_clock_arguments(plugin, PROFILE.machine, 4)
+    clock = simulated_clock_arguments(plugin, hexagon.emulator[0], PROFILE.machine, 4)
     simulated = Runner(hexagon.executable, (*hexagon.emulator, *clock))
 
     def times_s(cores: int) -> list[float]:
