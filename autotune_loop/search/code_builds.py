@@ -23,7 +23,7 @@ from halide_autotune.autotune_loop.store.failure_log import FailureLog
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.errors import KernelLinkError
-from halide_autotune.targets.generator.run import GeneratorFailure
+from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.targets.process.stop_signal import StopSignal
 
 Build: TypeAlias = "Future[BuiltObject | GeneratorFailure]"
@@ -154,7 +154,8 @@ class CodeBuilds:
                 for one in refused:
                     work.failed += 1
                     message, _, log = error.message.partition("\n")
-                    self._failures.candidate_failed(one.candidate, "link", "failed", message, log)
+                    reason = GeneratorFailureReason.FAILED.value
+                    self._failures.candidate_failed(one.candidate, "link", reason, message, log)
                 left = [one for one in left if one not in refused]
             else:
                 return tuple(one.candidate for one in left), executable
