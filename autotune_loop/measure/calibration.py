@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from halide_autotune.autotune_loop.execute.device_session import Timing
 from halide_autotune.autotune_loop.store.board_factor import LARGEST_SCATTER, BoardFactor, ReferenceTime, board_factor
 from halide_autotune.autotune_loop.store.read_database import CalibrationRow
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
 from halide_autotune.devices.timing.measurement import Measurement
 
 
@@ -46,6 +48,13 @@ class Calibration:
             f" this ratio (allowed: {LARGEST_SCATTER:.0%}).",
             next_step="Check that both are of one kind, cool and idle, or tune for it in a run of its own.",
         )
+
+    def on_board(self, task_index: int, device: str, settings: MeasureSettings) -> MeasureSettings:
+        """The settings with the time after which a kernel is hopeless as that board needs it."""
+        newest = [found for (task, name, _), found in self._factors.items() if (task, name) == (task_index, device)]
+        if settings.give_up_over_s is None or not newest:
+            return settings
+        return replace(settings, give_up_over_s=settings.give_up_over_s / newest[-1].factor)
 
     def _factor(self, task_index: int, epoch: str, references: tuple[Measurement, ...]) -> BoardFactor:
         device = references[0].device

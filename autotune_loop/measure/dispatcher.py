@@ -309,7 +309,8 @@ class Dispatcher:
         state.queue.in_flight += 1
         work.flying += 1
         job = retry.job
-        task = tasks.Measure(state.name, job.executable, job.symbol, work.settings(job), job.reference, job.tolerance)
+        settings = self._calibration.on_board(job.task_index, state.name, work.settings(job))
+        task = tasks.Measure(state.name, job.executable, job.symbol, settings, job.reference, job.tolerance)
         self._when_done(self.executor.submit(task), partial(self._answered, work, retry, state))
 
     def _answered(self, work: _Work, retry: RetryState, state: DeviceState, done: Future[Timing]) -> None:

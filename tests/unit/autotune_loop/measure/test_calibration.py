@@ -16,6 +16,7 @@ from halide_autotune.autotune_loop.store.board_factor import LARGEST_SCATTER, Re
 from halide_autotune.autotune_loop.store.run_database import RunDatabase
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
+from halide_autotune.devices.timing.measure_settings import MeasureSettings
 from halide_autotune.devices.timing.measurement import Measurement
 
 # Milliseconds of three schedules, as two boards of one kind and one with a small cache have them.
@@ -94,6 +95,19 @@ def test_a_resumed_run_keeps_the_factor_of_a_board_that_has_not_restarted(databa
     resumed = Calibration(database)
     assert resumed.factor(0, timing("b", {name: 3 * ms for name, ms in SCALE_MS.items()})) == known
     assert len(database.calibrations()) == 2
+
+
+def test_a_kernel_is_hopeless_after_longer_on_a_slower_board(database: RunDatabase) -> None:
+    calibration = Calibration(database)
+    calibration.factor(0, timing("a", SCALE_MS))
+    calibration.factor(0, timing("b", {name: 2 * ms for name, ms in SCALE_MS.items()}))
+    # Since its restart it is slower still.
+    calibration.factor(0, timing("b", {name: 5 * ms for name, ms in SCALE_MS.items()}, "boot/2"))
+    settings = MeasureSettings(give_up_over_s=0.008)
+    on = {name: calibration.on_board(0, name, settings).give_up_over_s for name in ("a", "b", "unknown")}
+    assert on == {"a": 0.008, "b": pytest.approx(0.04, rel=0.01), "unknown": 0.008}
+    assert calibration.on_board(1, "b", settings) == settings, "another argument set has a scale of its own"
+    assert calibration.on_board(0, "b", MeasureSettings()) == MeasureSettings()
 
 
 def test_a_board_that_no_factor_describes_is_named_every_time(database: RunDatabase) -> None:
