@@ -51,10 +51,11 @@ class Calibration:
 
     def on_board(self, task_index: int, device: str, settings: MeasureSettings) -> MeasureSettings:
         """The settings with the time after which a kernel is hopeless as that board needs it."""
-        newest = [found for (task, name, _), found in self._factors.items() if (task, name) == (task_index, device)]
-        if settings.give_up_over_s is None or not newest:
+        known = [found for (task, name, _), found in self._factors.items() if (task, name) == (task_index, device)]
+        if settings.give_up_over_s is None or not known:
             return settings
-        return replace(settings, give_up_over_s=settings.give_up_over_s / newest[-1].factor)
+        newest = known[-1]
+        return replace(settings, give_up_over_s=settings.give_up_over_s / newest.factor)
 
     def _factor(self, task_index: int, epoch: str, references: tuple[Measurement, ...]) -> BoardFactor:
         device = references[0].device

@@ -151,21 +151,15 @@ class BatchBuilder:
         has_any = bool(first) if full_search else bool(built)
         if trouble is not None and round_index == 0 and not (has_any or self.stop.is_set()):
             raise trouble
-        with timed(work, "link"):
-            yardstick = yardstick_now()
-            candidates, executable = self._builds.link(work, first + built, yardstick)
         was_full = bool(first) and first[0].candidate.point.origin is Origin.FULL_BEAM
-        return BuiltBatch(
-            round_index=round_index,
-            task_index=task_index,
-            candidates=candidates,
-            executable=executable,
-            exhausted=not (left or chosen or first or self.stop.is_set()),
-            failed=work.failed,
-            full_search_s=first[0].candidate.search_s if was_full else None,
-            stages_s=work.stages_s,
-            yardstick=yardstick,
-        )
+        with timed(work, "link"):
+            return self._builds.batch_of(
+                work,
+                first + built,
+                yardstick_now(),
+                exhausted=not (left or chosen or first or self.stop.is_set()),
+                full_search_s=first[0].candidate.search_s if was_full else None,
+            )
 
     def _count(self, work: BatchInProgress, waiting: int) -> int:
         """How many schedules the batch has."""

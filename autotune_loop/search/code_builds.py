@@ -126,7 +126,7 @@ class CodeBuilds:
                 built[candidate.symbol] = self.store.keep_build(candidate, result)
             self.listen(BuildProgress(*work.place, len(built), work.failed, len(chosen)))
 
-    def link(
+    def _link(
         self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None
     ) -> tuple[tuple[Candidate, ...], Executable | None]:
         """Link what is built with what it is timed beside.
@@ -178,17 +178,29 @@ class CodeBuilds:
     def _submit_again(self, candidate: Candidate) -> Build:
         return submit_again(self.executor, self.store, candidate, self.context.limits.search_s)
 
-    def batch_of(self, work: BatchInProgress, built: Sequence[Built], yardstick: Yardstick | None) -> BuiltBatch:
-        """A batch of these alone."""
-        candidates, executable = self.link(work, built, yardstick)
+    def batch_of(
+        self,
+        work: BatchInProgress,
+        built: Sequence[Built],
+        yardstick: Yardstick | None,
+        *,
+        exhausted: bool = False,
+        full_search_s: float | None = None,
+    ) -> BuiltBatch:
+        """Link what is built with what it is timed beside, as a batch.
+
+        Raises:
+            ToolchainError: it cannot be linked, and it is no candidate's fault.
+        """
+        candidates, executable = self._link(work, built, yardstick)
         return BuiltBatch(
             round_index=work.round_index,
             task_index=work.task_index,
             candidates=candidates,
             executable=executable,
-            exhausted=False,
+            exhausted=exhausted,
             failed=work.failed,
-            full_search_s=None,
+            full_search_s=full_search_s,
             stages_s=work.stages_s,
             yardstick=yardstick,
         )

@@ -81,19 +81,8 @@ class ParameterBatches:
         with timed(work, "generate code"):
             built, _ = self._builds.build_all(work, chosen, self._submit, waiting)
         with timed(work, "link"):
-            yardstick = yardstick_now()
-            candidates, executable = self._builds.link(work, built, yardstick)
-        return BuiltBatch(
-            round_index=round_index,
-            task_index=task_index,
-            candidates=candidates,
-            executable=executable,
-            exhausted=not sets and not self.stop.is_set(),
-            failed=work.failed,
-            full_search_s=None,
-            stages_s=work.stages_s,
-            yardstick=yardstick,
-        )
+            exhausted = not sets and not self.stop.is_set()
+            return self._builds.batch_of(work, built, yardstick_now(), exhausted=exhausted)
 
     def build_default(self, task_index: int, yardstick: Yardstick | None) -> BuiltBatch:
         """Build the default alone, where the first batch has left no time of it."""
