@@ -186,7 +186,7 @@ class TaskResult(msgspec.Struct, frozen=True, tag=True):
                 except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
                     raise BadMessageError(f"A worker has sent a file in the place of a folder: {name!r}.") from error
                 except OSError:
-                    with contextlib.suppress(OSError):
+                    with contextlib.suppress(OSError):  # the first error says more
                         path.unlink(missing_ok=True)
                     raise
 

@@ -66,5 +66,5 @@ def farm_client(address: FarmAddress) -> Iterator[Client]:
             check_versions(versions, own_versions(builds=True), "the scheduler", "this machine")
             yield client
         finally:
-            with contextlib.suppress(OSError, TimeoutError):
+            with contextlib.suppress(OSError, TimeoutError):  # the scheduler may be gone
                 client.close(timeout=_CLOSING_S)

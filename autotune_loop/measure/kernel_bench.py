@@ -214,7 +214,7 @@ def _build(plan: BenchPlan, folder: Path, progress: Progress) -> BuiltKernels:
     for request in autoschedulers if plan.checks_outputs else ():
         progress(f"building the reference with {request.name}")
         choice = ScheduleChoice(request.name, request)
-        with contextlib.suppress(GeneratorError):
+        with contextlib.suppress(GeneratorError):  # the next autoscheduler may schedule it
             symbol = f"{recipe.function_name}_reference"
             kernels.append(build_kernel(replace(recipe, schedule=choice, function_name=symbol), folder))
             reference = request.name

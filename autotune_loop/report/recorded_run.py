@@ -268,7 +268,7 @@ def _samples(folder: Path, connection: sqlite3.Connection) -> list[Measured]:
 def _header_bytes(folder: Path, record: RunRecord) -> dict[int, bytes]:
     found = {}
     for index, path in enumerate(published_paths(folder / "samples", record.spec.tasks)):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # a run without a result has published none
             found[index] = path.read_bytes()
     return found
 

@@ -66,10 +66,10 @@ def _of_run(folder: Path, network: Network) -> list[RecordedProgram]:
         samples, nests, times_ms = [], [], []
         for measured in measured_here:
             file = folder / "samples" / measured.candidate.sample / name
-            with contextlib.suppress(WeightsError):
+            with contextlib.suppress(WeightsError):  # a lost or damaged file is one sample fewer
                 if measured.candidate.has_features:
                     samples.append(read_sample(file.with_suffix(".sample"), network))
-            with contextlib.suppress(OSError, GeneratorError):
+            with contextlib.suppress(OSError, GeneratorError):  # here, too
                 nests.append(features_of_nest(read_lowered(file.with_suffix(".lowered")), run.record.spec.parallelism))
                 times_ms.append(measured.median_ms)
         seed = int(tasks[index].parameters["seed"])

@@ -74,7 +74,7 @@ class SharedConnection:
         """
         before, self._used = self._used, self.claim
         if before is not None and before.token not in (self._used.token, self.own.token):
-            with contextlib.suppress(DeviceError):
+            with contextlib.suppress(DeviceError):  # it expires otherwise
                 release_lease(self.session, before)
 
     def keep_lease(self) -> None:

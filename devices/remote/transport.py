@@ -300,7 +300,7 @@ class AgentTransport:
 
     def _halt(self) -> None:
         """Wait for the end of the run, which the agent begins when the connection closes."""
-        with contextlib.suppress(DeviceError):
+        with contextlib.suppress(DeviceError):  # an agent that cannot be asked ends the run by itself
             self._session.ask("halt", self._lease(), limit_s=_CLOSING_S)
 
 

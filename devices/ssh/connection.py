@@ -103,7 +103,7 @@ class SshConnection:
         self._closed.set()
         # The outermost first: what is inside has nobody to wait for then.
         for transport in self._transports:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):  # whatever paramiko makes of a connection that has broken
                 transport.close()
 
     def _extend(self, hop: SshHop, secrets: SshSecrets) -> None:
@@ -132,7 +132,7 @@ class SshConnection:
             while not closed.wait(interval_s) and transport.is_active():
                 if watched.quiet_s >= interval_s / 2:
                     watched.expect_answer()
-                    with contextlib.suppress(Exception):
+                    with contextlib.suppress(Exception):  # what waits for a broken connection reports it
                         transport.global_request("keepalive@openssh.com", wait=True)
 
         threading.Thread(target=ask, name="ssh-keep-alive", daemon=True).start()

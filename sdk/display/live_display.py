@@ -101,5 +101,5 @@ def no_keyboard_echo() -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError, termios.error):
+        with contextlib.suppress(OSError, termios.error):  # the terminal may have been closed
             termios.tcsetattr(keyboard, termios.TCSADRAIN, kept)

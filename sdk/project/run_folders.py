@@ -22,7 +22,7 @@ def newest_run_folder(parent: Path, generators: Sequence[GeneratorReference], ta
         UsageError: there is none.
     """
     for folder in run_folders(parent):
-        with contextlib.suppress(RunFolderError):
+        with contextlib.suppress(RunFolderError):  # a damaged one is passed over
             spec = read_run_record(folder).spec
             tuned = {(task.reference.file, task.reference.name) for task in spec.tasks}
             files = {file for file, _ in tuned}

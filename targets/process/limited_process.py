@@ -235,7 +235,7 @@ def kill_group(pid: int) -> None:
 
 
 def _signal_group(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or the number is another user's now
         os.killpg(pid, number)
 
 
