@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from halide_autotune.autotune_loop.events import Listener, Notice
@@ -20,7 +20,7 @@ from halide_autotune.autotune_loop.run.setup import measure_settings
 from halide_autotune.autotune_loop.run.task_state import TaskState
 from halide_autotune.autotune_loop.specification.prepared_run import PreparedRun
 from halide_autotune.autotune_loop.store.run_store import RunStore
-from halide_autotune.targets.errors import SdkError
+from halide_autotune.targets.errors import KernelLinkError, SdkError
 
 
 @dataclass
@@ -41,6 +41,8 @@ class PlayOffs:
     time_default: Callable[[TaskState], None]
     # By the task's place.
     _decided: dict[int, TunedSchedule] = field(default_factory=dict, init=False)
+    # Whose code was damaged, and has been made again.
+    _remade: set[str] = field(default_factory=set, init=False)
 
     def decide_all(self, states: Sequence[TaskState]) -> tuple[TunedSchedule, ...]:
         """Hold the play-off of each task. After an interrupt, call it again: what was decided before stays so."""
@@ -78,10 +80,13 @@ class PlayOffs:
             if is_unchallenged:
                 state.leave_out(entries.challengers)
             has_others = is_unchallenged and len(state.timed) < tried and state.has_challengers()
+        except KernelLinkError as error:
+            if self._remake_code(error.kernels, state):
+                return self.decide(state, to_come)
+            return self._failed(state, error)
         except SdkError as error:
             if not self.ending.has_come():
-                self.listen(Notice(f"The play-off failed, so {_winner(state)} {error}", warning=True))
-                return state.unconfirmed(self.store, clock)
+                return self._failed(state, error)
             result, has_others = None, False
         if self.ending.is_over_budget():
             self.listen(Notice("The budget ended the play-off.", warning=True))
@@ -95,6 +100,23 @@ class PlayOffs:
         except KeyboardInterrupt:  # the winner over all sizes stays
             self.ending.stop()
             return tuned
+
+    def _failed(self, state: TaskState, error: SdkError) -> TunedSchedule:
+        self.listen(Notice(f"The play-off failed, so {_winner(state)} {error}", warning=True))
+        return state.unconfirmed(self.store, self.prepared.clock.value)
+
+    def _remake_code(self, unlinkable: Collection[str], state: TaskState) -> bool:
+        """Delete code that cannot be linked, so that it is made again; what was made again already is left out.
+
+        Returns:
+            Whether another play-off can be held.
+        """
+        hopeless = self._remade.intersection(unlinkable)
+        for symbol in unlinkable:
+            self.store.object_path(symbol).unlink(missing_ok=True)
+        self._remade.update(unlinkable)
+        state.leave_out(hopeless)
+        return bool(unlinkable) and state.has_challengers() and not any(one.symbol in hopeless for one in state.timed)
 
     @property
     def _at_sizes(self) -> SizePlayOffs:

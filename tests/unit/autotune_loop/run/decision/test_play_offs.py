@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from halide_autotune.autotune_loop.deadline import Deadline
-from halide_autotune.autotune_loop.events import Event
+from halide_autotune.autotune_loop.events import Event, Listener, Notice
+from halide_autotune.autotune_loop.execute.executor import Executor
 from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
 from halide_autotune.autotune_loop.play_off.course import PlayOffCourse, PlayOffResult, Turn
 from halide_autotune.autotune_loop.play_off.run_play_off import PlayOffEntries, RunPlayOff
@@ -27,6 +29,7 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.devices.device import Clock
 from halide_autotune.devices.timing.measure_settings import Tolerance
+from halide_autotune.targets.errors import KernelLinkError
 from halide_autotune.targets.process.stop_signal import StopSignal
 from tests.contract.writing_process import HEADER, RECORD
 from tests.run_specs import make_task
@@ -123,6 +126,47 @@ def test_where_the_code_of_the_best_is_lost_those_after_it_challenge(
     store.object_path("second").write_bytes(b"")  # as a power cut leaves it
     entries = over._entries(state, 6)
     assert entries is not None and {*entries.labels} == {"default"}, "none is left to challenge it"
+
+
+@pytest.mark.parametrize(
+    ("damaged", "times", "winner", "built"),
+    [
+        ("first", 1, "first", ["first"]),
+        ("default", 1, "first", ["default"]),
+        ("first", 2, "second", ["first"]),  # it calls what nothing defines: the one after it challenges
+        ("default", 2, "first", ["default"]),  # without one there is no play-off
+    ],
+)
+def test_code_that_cannot_be_linked_is_made_once_more(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, damaged: str, times: int, winner: str, built: list[str]
+) -> None:
+    remade, held, told = list[str](), list[set[str]](), list[Event]()
+
+    def restore(executor: Executor, of: RunStore, needed: Sequence[Timed], listen: Listener) -> None:
+        for lost in [one.symbol for one in needed if not of.has_object(one.symbol)]:
+            remade.append(lost)
+            of.object_path(lost).write_text("made again")
+
+    def hold(play_off: RunPlayOff, entries: PlayOffEntries, reference: TaskReference, task_index: int) -> PlayOffResult:
+        held.append({*entries.labels})
+        if damaged in entries.labels and len(held) <= times:
+            raise KernelLinkError(f"{damaged} is cut short.", kernels=(damaged,))
+
+        def turn(names: Sequence[str], yardstick: str | None) -> Turn:
+            return Turn({"pi": {name: ProcessTime(TIMES_S[name], TIMES_S[name]) for name in names}})
+
+        asked = (entries.labels, entries.baseline, Objective(), 7, turn, lambda: play_off.room.deadline.left_s)
+        return PlayOffCourse(*asked, devices=["pi"], also_timed=entries.also_timed).run()
+
+    monkeypatch.setattr("halide_autotune.autotune_loop.run.decision.play_offs.restore_objects", restore)
+    monkeypatch.setattr(RunPlayOff, "hold", hold)
+    over = replace(play_offs(store), listen=told.append)
+    tuned = over.decide(new_state(store), 1)
+    assert tuned.published.symbol == winner and remade == built
+    is_hopeless = damaged == "default" and times == 2
+    assert tuned.confirmed is not is_hopeless and len(held) == (2 if is_hopeless else times + 1)
+    notices = [each.text for each in told if isinstance(each, Notice)]
+    assert any("The play-off failed" in text for text in notices) is is_hopeless
 
 
 def test_where_all_fail_the_default_stays(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
