@@ -53,11 +53,20 @@ def condition(kernel: Array, values: Array, noise: float) -> Posterior:
         values: of the samples, with mean 0 and variance 1.
         noise: variance of what the process does not explain.
     """
-    covariance = kernel + noise * np.eye(len(values))
+    (found,) = condition_each(kernel, [values], noise)
+    return found
+
+
+def condition_each(kernel: Array, several: Sequence[Array], noise: float) -> list[Posterior]:
+    """Condition processes that differ only in the values of their samples; the covariance is factored once."""
+    covariance = kernel + noise * np.eye(len(kernel))
     factor: Array = np.linalg.cholesky(covariance).astype(np.float64)
-    weights: Array = np.linalg.solve(covariance, values).astype(np.float64)
-    likelihood = float(-0.5 * values @ weights - np.log(np.diag(factor)).sum())
-    return Posterior(factor, weights, likelihood)
+    determinant = float(np.log(np.diag(factor)).sum())
+    columns: Array = np.linalg.solve(covariance, np.column_stack(several)).astype(np.float64)
+    return [
+        Posterior(factor, weights, float(-0.5 * values @ weights) - determinant)
+        for values, weights in zip(several, columns.T, strict=True)
+    ]
 
 
 def clipped_log_times(times_ms: Sequence[float]) -> Array:

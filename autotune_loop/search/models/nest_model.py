@@ -11,7 +11,7 @@ from halide_autotune.autotune_loop.gaussian_process import (
     Array,
     Posterior,
     clipped_log_times,
-    condition,
+    condition_each,
     fewer,
     matern,
 )
@@ -71,19 +71,20 @@ class NestModel:
     def _fitted(self, log_times: Array, foreseen: Array) -> Posterior:
         """The process with the length, the noise and the share of the prior of the largest marginal likelihood."""
         apart = distances(self._timed, self._timed)
+        shares = _SHARES_OF_PRIOR if self._prior is not None else (0.0,)
+        rests = [log_times - share * foreseen for share in shares]
+        means, deviations = [float(rest.mean()) for rest in rests], [float(rest.std()) or 1.0 for rest in rests]
+        standard = [(rest - mean) / deviation for rest, mean, deviation in zip(rests, means, deviations, strict=True)]
         best: Posterior | None = None
         most_likely = -np.inf
-        for share in _SHARES_OF_PRIOR if self._prior is not None else (0.0,):
-            rest = log_times - share * foreseen
-            deviation = float(rest.std()) or 1.0
-            for length in np.sqrt(max(1, self._timed.shape[1])) * np.array(_LENGTHS):
-                kernel = matern(apart / length)
-                for noise in _NOISES:
-                    found = condition(kernel, (rest - rest.mean()) / deviation, noise)
-                    likelihood = found.log_likelihood - len(rest) * np.log(deviation)
+        for length in np.sqrt(max(1, self._timed.shape[1])) * np.array(_LENGTHS):
+            kernel = matern(apart / length)
+            for noise in _NOISES:
+                for place, found in enumerate(condition_each(kernel, standard, noise)):
+                    likelihood = found.log_likelihood - len(log_times) * np.log(deviations[place])
                     if likelihood > most_likely:
                         best, most_likely = found, likelihood
-                        self._length, self._noise, self._share = float(length), noise, share
-                        self._mean, self._deviation = float(rest.mean()), deviation
+                        self._length, self._noise, self._share = float(length), noise, shares[place]
+                        self._mean, self._deviation = means[place], deviations[place]
         assert best is not None, "there are lengths and noises"
         return best
