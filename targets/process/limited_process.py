@@ -165,7 +165,7 @@ def run_limited(
 
 
 def limit_process(pid: int, limits: ProcessLimits) -> None:
-    """Limit a process, or this one if `pid` is 0: all but its wall-clock time.
+    """Limit a process, or this one if `pid` is 0: all but its wall-clock time. Lower limits of the user's stay.
 
     Raises:
         ProcessLookupError: it has ended.
@@ -174,10 +174,17 @@ def limit_process(pid: int, limits: ProcessLimits) -> None:
     cpu_s = int(limits.time_s * (os.cpu_count() or 1)) + 10
     if limits.cores is not None:
         os.sched_setaffinity(pid, limits.cores)
-    resource.prlimit(pid, resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
-    resource.prlimit(pid, resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (LARGEST_FILE_BYTES, LARGEST_FILE_BYTES))
+    _limit(pid, resource.RLIMIT_DATA, limits.memory_bytes, limits.memory_bytes)
+    _limit(pid, resource.RLIMIT_CPU, cpu_s, cpu_s + 1)
+    _limit(pid, resource.RLIMIT_CORE, 0, 0)
+    _limit(pid, resource.RLIMIT_FSIZE, LARGEST_FILE_BYTES, LARGEST_FILE_BYTES)
+
+
+def _limit(pid: int, what: int, soft: int, hard: int) -> None:
+    _, highest = resource.prlimit(pid, what)
+    if highest != resource.RLIM_INFINITY:  # only root may raise it
+        soft, hard = min(soft, highest), min(hard, highest)
+    resource.prlimit(pid, what, (soft, hard))
 
 
 def _own_peak_bytes(usage: resource.struct_rusage) -> int:

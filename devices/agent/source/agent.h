@@ -149,7 +149,13 @@ bool hold_lease(const struct slot *slot, bool force, struct lease *lease);
 struct slot need_lease(const struct request *request, struct lease *lease);
 _Noreturn void fail_leased(const struct lease *holder, int number);
 /* Calls `visit` for each lease that has not ended; they are locked meanwhile. */
-void each_lease(const struct request *request, void (*visit)(int, const struct lease *, void *), void *context);
+/* The device's leases, which nobody changes meanwhile. */
+struct locked_leases {
+    int folder, lock;
+};
+struct locked_leases lock_all_leases(const struct request *request);
+/* Visits those that have not ended, and unlocks them. */
+void each_lease(struct locked_leases leases, void (*visit)(int, const struct lease *, void *), void *context);
 void command_lease_take(const struct request *request);
 void command_lease_release(const struct request *request);
 void command_lease_show(const struct request *request);

@@ -163,15 +163,18 @@ void command_lease_release(const struct request *request) {
     event_end();
 }
 
-void each_lease(const struct request *request, void (*visit)(int, const struct lease *, void *), void *context) {
+struct locked_leases lock_all_leases(const struct request *request) {
     const int folder = open_lease_folder(request);
-    const int lock = lock_leases(folder);
+    return (struct locked_leases){.folder = folder, .lock = lock_leases(folder)};
+}
+
+void each_lease(struct locked_leases leases, void (*visit)(int, const struct lease *, void *), void *context) {
     for (int number = 0; number <= MAX_SLOT; number++) {
         struct lease lease;
-        if (read_lease(folder, number, &lease)) visit(number, &lease, context);
+        if (read_lease(leases.folder, number, &lease)) visit(number, &lease, context);
     }
-    close(lock);
-    close(folder);
+    close(leases.lock);
+    close(leases.folder);
 }
 
 static void show_lease(int number, const struct lease *lease, void *context) {
@@ -183,9 +186,10 @@ static void show_lease(int number, const struct lease *lease, void *context) {
 
 /* lease-show (lease_folder): the leases that have not ended. */
 void command_lease_show(const struct request *request) {
+    const struct locked_leases leases = lock_all_leases(request); /* which tells that it waits, so before the result */
     event_begin("result");
     event_open("leases", '[');
-    each_lease(request, show_lease, NULL);
+    each_lease(leases, show_lease, NULL);
     event_close(']');
     event_end();
 }

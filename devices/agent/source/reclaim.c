@@ -65,7 +65,7 @@ static bool is_abandoned(int folder, const char *name) {
 void command_reclaim(const struct request *request) {
     char ours[MARK_NAME_BYTES];
     owner_mark(request, 0, "", ours);
-    each_lease(request, add_live, (void *)request);
+    each_lease(lock_all_leases(request), add_live, (void *)request);
     DIR *entries = opendir(".");
     if (!entries) fail_io("The agent's folder cannot be read");
     for (struct dirent *entry; (entry = readdir(entries));) {

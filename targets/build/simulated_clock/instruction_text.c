@@ -223,7 +223,7 @@ static struct parsed parse(const char *text, enum syntax syntax) {
         } else if (*text == '!') {
             parsed.writes_back = true;
             text++;
-        } else if (*text == '%' || (is_arm && isalpha((unsigned char)*text))) {
+        } else if (*text == '%' || (is_arm && islower((unsigned char)*text))) {
             text += *text == '%';
             const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789");
             add_register(&parsed, operand, is_arm ? arm_register(text, length, syntax) : x86_register(text, length));

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import stat
+import threading
 import time
 from pathlib import Path
 
@@ -49,6 +51,19 @@ def test_a_slot_has_one_owner(agent: AgentSession, home: Path) -> None:
     take_lease(agent, claim(home, 1, slot=1))
     shown = show_leases(agent, place(home))
     assert [(lease.slot, lease.owner) for lease in shown] == [(0, "user0@there"), (1, "user1@there")]
+
+
+def test_leases_are_shown_whole_once_another_program_has_unlocked_them(agent: AgentSession, home: Path) -> None:
+    """The agent tells that it is alive meanwhile, which is no part of its answer."""
+    take_lease(agent, claim(home, 0))
+    with (home / "leases" / "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        unlock = threading.Timer(1.5, fcntl.flock, (lock.fileno(), fcntl.LOCK_UN))
+        unlock.start()
+        try:
+            assert [lease.owner for lease in show_leases(agent, place(home))] == ["user0@there"]
+        finally:
+            unlock.join()
 
 
 def test_a_released_slot_is_free_and_only_its_owner_releases_it(agent: AgentSession, home: Path) -> None:

@@ -106,6 +106,7 @@ X86 = {
     "vpgatherdd %ymm3, (%r14, %ymm12, 4), %ymm5": Read("gather", (14, v(12)), (v(3), v(5)), (v(5),)),
 }
 AARCH64 = {
+    "mrs      x0, S3_0_C0_C6_2": Read("alu", (), (FLAGS,), (0, FLAGS)),
     "add      x0, x1, #4": Read("alu", (), (1,), (0,)),
     "subs     w0, w0, #1": Read("alu", (), (0,), (0, FLAGS)),
     "b.ne     #0x4000": Read("branch", (), (FLAGS,), ()),

@@ -41,6 +41,26 @@ time.sleep(1000)
 """
 
 
+# Starts a program as a user who may not raise limits, which root may not either without this capability (24).
+WITHOUT_RAISING = """
+import ctypes, os, sys
+PR_CAPBSET_DROP = CAP_SYS_RESOURCE = 24
+ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-c", *sys.argv[1:]])
+"""
+# Prints the limits of a child of a process with lower ones than are asked for.
+LOWER_LIMITS = """
+import resource, sys
+from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
+kinds = (resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_DATA)
+for kind, highest in zip(kinds, (1800, 2**30, 2**32)):
+    resource.setrlimit(kind, (highest, highest))
+child = f"import resource; print([resource.getrlimit(kind) for kind in {kinds}])"
+outcome = run_limited([sys.executable, "-c", child], ProcessLimits(time_s=9000.0, memory_bytes=2**33))
+print(outcome.exit_code, outcome.log)
+"""
+
+
 def python(script: str, *arguments: str | Path) -> list[str]:
     return [sys.executable, "-c", script, *map(str, arguments)]
 
@@ -51,6 +71,11 @@ def ids_in(path: Path) -> list[int]:
 
 def is_written(path: Path) -> bool:
     return path.exists() and path.read_text().endswith("\n")
+
+
+def test_lower_limits_of_the_user_stay() -> None:
+    done = subprocess.run(python(WITHOUT_RAISING, LOWER_LIMITS), capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == f"0 [(1800, 1800), ({2**30}, {2**30}), ({2**32}, {2**32})]"
 
 
 def test_the_time_limit_ends_the_child_with_its_descendants(tmp_path: Path) -> None:
