@@ -16,6 +16,7 @@ from pathlib import Path
 
 from halide_autotune.devices.device_trouble import DeviceTrouble
 from halide_autotune.devices.ssh.config import refused
+from halide_autotune.devices.ssh.revoked_keys import is_revoked
 from halide_autotune.devices.ssh.route import DEFAULT_PORT, SshHop
 
 _RSA = "ssh-rsa"
@@ -52,12 +53,13 @@ class SshHostKeyCheck:
 
     def __init__(self, hop: SshHop) -> None:
         self._hop = hop
+        files = (*hop.host_key.files, *hop.host_key.of_system)
         try:
-            lines = known_host_keys(hop.host_key.files, hop.host_key.name.lower())
+            lines = known_host_keys(files, hop.host_key.name.lower())
             # Like ssh: a key known for the host without a port is good for other ports, but never found wrong.
             without_port: tuple[KnownHostKey, ...] = ()
             if hop.port != DEFAULT_PORT and not hop.host_key.is_alias:
-                without_port = known_host_keys(hop.host_key.files, hop.host.lower())
+                without_port = known_host_keys(files, hop.host.lower())
         except OSError as error:
             message = f"The known hosts cannot be read: {error.strerror} ({error.filename})."
             raise refused(message, "Correct the file's permissions.") from error
@@ -77,12 +79,13 @@ class SshHostKeyCheck:
         Raises:
             DeviceTrouble: it is not known, not the known one, or revoked (REFUSED).
         """
+        host_key = self._hop.host_key
+        for file in host_key.revoked:
+            if is_revoked(file, key_type, blob, host_key.keygen):
+                raise self._is_revoked(f"by {file}")
         for key in self._revoked:
             if key.blob == blob:
-                raise refused(
-                    f"The host key of {self._hop.place} is revoked by line {key.line} of {key.file}.",
-                    "Do not connect. Ask the host's administrator for a new key.",
-                )
+                raise self._is_revoked(f"by line {key.line} of {key.file}")
         if any(key.blob == blob for key in (*self._known, *self._without_port)):
             return
         shown = f"{_short(key_type)} {fingerprint(blob)}"
@@ -90,6 +93,12 @@ class SshHostKeyCheck:
             if key.key_type == key_type:
                 raise self._changed(key, shown)
         raise self._unknown(key_type, shown)
+
+    def _is_revoked(self, where: str) -> DeviceTrouble:
+        return refused(
+            f"The host key of {self._hop.place} is revoked {where}.",
+            "Do not connect. Ask the host's administrator for a new key.",
+        )
 
     def _changed(self, key: KnownHostKey, shown: str) -> DeviceTrouble:
         forget = f"ssh-keygen -R {shlex.quote(self._hop.host_key.name)} -f {_shell_path(key.file)}"

@@ -21,6 +21,8 @@ _HIGHEST_PORT = 65535
 _MOST_JUMPS = 8
 _DIRECT = ("none",)
 _NOWHERE = ("none", "/dev/null")
+# OpenSSH's, of the whole system.
+_GLOBAL_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
 _ALIAS = re.compile(r"[^@/-][^@/]*")
 _HOST = re.compile(r"[^\s@/-][^\s@/]*")
 _USER = re.compile(r"[^\s-][^\s]*")
@@ -36,11 +38,17 @@ class KnownHost:
         name: what known_hosts has for it: host, [host]:port, or the configuration's HostKeyAlias.
         is_alias: the configuration gave that name.
         files: where the key may be; a user adds it to the first.
+        of_system: where else it may be, for all users of this machine.
+        revoked: files of keys that are not to be trusted, wherever else they are.
+        keygen: OpenSSH's ssh-keygen, if it is installed.
     """
 
     name: str
     is_alias: bool
     files: tuple[Path, ...]
+    of_system: tuple[Path, ...]
+    revoked: tuple[Path, ...]
+    keygen: Path | None
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,7 @@ def _hop(address: SshAddress, options: Mapping[str, Any], connections: Connectio
     port = _port(options["port"], address.host)
     alias = options.get("hostkeyalias")
     files, named = _identity_files(address, options, connections)
+    ssh = connections.ssh_program
     return SshHop(
         host=host,
         port=port,
@@ -158,7 +167,11 @@ def _hop(address: SshAddress, options: Mapping[str, Any], connections: Connectio
         host_key=KnownHost(
             name=alias or (host if port == DEFAULT_PORT else f"[{host}]:{port}"),
             is_alias=alias is not None,
-            files=_known_hosts_files(options, connections),
+            # Keys are never taken on trust here, so that the user's being "nowhere" can only mean the usual file.
+            files=_files(options.get("userknownhostsfile", "")) or (connections.known_hosts_file,),
+            of_system=_files(options.get("globalknownhostsfile", _GLOBAL_KNOWN_HOSTS)),
+            revoked=_files(options.get("revokedhostkeys", "")),
+            keygen=None if ssh is None else ssh.with_name("ssh-keygen"),
         ),
         keys=LoginKeys(
             files=files,
@@ -171,16 +184,14 @@ def _hop(address: SshAddress, options: Mapping[str, Any], connections: Connectio
     )
 
 
-def _known_hosts_files(options: Mapping[str, Any], connections: ConnectionSettings) -> tuple[Path, ...]:
-    # Keys are never taken on trust here, so that "nowhere" can only mean the usual file.
-    text = options.get("userknownhostsfile", "")
+def _files(text: str) -> tuple[Path, ...]:
+    """The files that an option names."""
     # Neither reader keeps the quotes of one path.
     try:
         words = [text] if Path(text).expanduser().is_file() else shlex.split(text)
     except ValueError:
         words = [text]
-    files = tuple(Path(word).expanduser() for word in words if word not in _NOWHERE)
-    return files or (connections.known_hosts_file,)
+    return tuple(Path(word).expanduser() for word in words if word not in _NOWHERE)
 
 
 def _identity_files(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import subprocess
 import threading
@@ -112,6 +113,20 @@ def test_a_revoked_key_is_refused(access: SshAccess, server: SshdServer) -> None
     with access.known_hosts.open("a") as file:
         file.write(f"@revoked * {public}\n")
     assert "is revoked by line 2" in refusal(SshLink("board", access.address(server), access.settings())).message
+
+
+@pytest.mark.usefixtures("any_reader")
+@pytest.mark.parametrize("option", ["GlobalKnownHostsFile", "RevokedHostKeys"])
+def test_a_key_that_the_administrator_has_revoked_is_refused(
+    access: SshAccess, server: SshdServer, tmp_path: Path, option: str
+) -> None:
+    access.trust(server)
+    public = " ".join(server.host_key().with_suffix(".pub").read_text().split()[:2])
+    revoked = tmp_path / "revoked"
+    revoked.write_text(f"@revoked * {public}\n" if option == "GlobalKnownHostsFile" else f"# stolen\n{public} board\n")
+    access.config.write_text(f"Host *\n  {option} {revoked}\n")
+    trouble = refusal(SshLink("board", access.address(server), access.settings()))
+    assert re.search(rf"is revoked by (line 1 of )?{re.escape(str(revoked))}\.", trouble.message)
 
 
 def test_a_certificate_authority_is_said_to_be_unsupported(access: SshAccess, server: SshdServer) -> None:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.remote_place import ConnectionSettings, SshAddress
 from halide_autotune.devices.ssh.host_key import REVOKED, SshHostKeyCheck, fingerprint, known_host_keys
+from halide_autotune.devices.ssh.revoked_keys import is_revoked
 from halide_autotune.devices.ssh.route import plan_route
 from tests.sshd_server import make_key
 
+needs_keygen = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 ALGORITHMS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "rsa-sha2-512", "rsa-sha2-256")
 
 
@@ -90,6 +92,38 @@ def test_a_revoked_key_is_refused_though_it_is_known(tmp_path: Path) -> None:
     assert "Do not connect" in trouble.next_step
 
 
+def test_keys_of_the_whole_system_are_known_and_a_user_adds_to_the_own_file(tmp_path: Path) -> None:
+    (tmp_path / "global").write_text(line("[board]:2222", "ssh-ed25519"))
+    text = f"GlobalKnownHostsFile {tmp_path / 'global'}\n"
+    check = check_for(tmp_path, "", text=text)
+    check.check("ssh-ed25519", blob("ssh-ed25519"))
+    assert str(tmp_path / "known hosts") in check_for(tmp_path, "", host="other", text=text)._trust_command(
+        "ssh-ed25519", check._hop.host_key.files[0]
+    )
+
+
+def test_where_revoked_keys_cannot_be_read_none_is_trusted(tmp_path: Path) -> None:
+    known, text = line("[board]:2222", "ssh-ed25519"), f"RevokedHostKeys {tmp_path / 'missing'}\n"
+    assert (
+        "The revoked host keys cannot be read: No such file" in refusal(check_for(tmp_path, known, text=text)).message
+    )
+
+
+@needs_keygen
+def test_a_binary_list_of_revoked_keys_is_read_by_ssh_keygen(tmp_path: Path) -> None:
+    revoked, other = (make_key(tmp_path / name).with_suffix(".pub") for name in ("revoked", "other"))
+    file = tmp_path / "list"
+    subprocess.run(["ssh-keygen", "-q", "-k", "-f", str(file), str(revoked)], check=True, capture_output=True)
+    blobs = [base64.b64decode(public.read_text().split()[1]) for public in (revoked, other)]
+    keygen = Path(shutil.which("ssh-keygen") or "")
+    assert [is_revoked(file, "ssh-ed25519", blob, keygen) for blob in blobs] == [True, False]
+    with pytest.raises(DeviceTrouble, match="only OpenSSH's ssh-keygen reads"):
+        is_revoked(file, "ssh-ed25519", blobs[1], None)
+    file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(DeviceTrouble, match="cannot read the revoked host keys"):
+        is_revoked(file, "ssh-ed25519", blobs[1], keygen)
+
+
 def test_the_commands_are_quoted(tmp_path: Path) -> None:
     host = "board;reboot"
     trouble = refusal(check_for(tmp_path, "", host=host))
@@ -115,7 +149,6 @@ def test_known_hosts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 BLOB = len(b"ssh-ed25519").to_bytes(4, "big") + b"ssh-ed25519" + (32).to_bytes(4, "big") + bytes(range(32))
 KEY = f"ssh-ed25519 {base64.b64encode(BLOB).decode()}"
-needs_keygen = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 
 words = st.text(alphabet="ab.1*?![]:-", min_size=1, max_size=6)
 names = st.one_of(
