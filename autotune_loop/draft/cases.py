@@ -28,7 +28,7 @@ def cases_of(structure: DraftStructure, name: str) -> tuple[str, ...]:
     shape, func = structure.shape(name), structure.draft.funcs[name]
     if shape is None or not func.stages or not _may_have_cases(shape):
         return ()
-    told_apart = _told_apart(structure, name)
+    told_apart = _told_apart(structure, name, {})
     return tuple(
         variable.identifier
         for variable, argument, extent in zip(structure.loops(Site(name, 0)), shape.args, shape.extents, strict=True)
@@ -43,8 +43,18 @@ def _may_have_cases(shape: FuncShape) -> bool:
     return shape.is_output and not shape.is_extern and is_one and len(shape.stages) == 1
 
 
-def _told_apart(structure: DraftStructure, name: str) -> set[str]:
-    """The arguments of a Func whose number chooses between its values, or between those of what is inlined into it."""
+def _told_apart(structure: DraftStructure, name: str, known: dict[str, set[str]]) -> set[str]:
+    """The arguments of a Func whose number chooses between its values, or between those of what is inlined into it.
+
+    Args:
+        known: of Funcs that are read in several ways, which would take exponential time.
+    """
+    if name not in known:
+        known[name] = _found_apart(structure, name, known)
+    return known[name]
+
+
+def _found_apart(structure: DraftStructure, name: str, known: dict[str, set[str]]) -> set[str]:
     shape = structure.shape(name)
     if shape is None:
         return set()
@@ -53,7 +63,7 @@ def _told_apart(structure: DraftStructure, name: str) -> set[str]:
         callee = structure.shape(called)
         if callee is None or not structure.is_inlined(called):
             continue
-        inner = _told_apart(structure, called)
+        inner = _told_apart(structure, called, known)
         for argument, dimension in zip(callee.args, read.dimensions, strict=True):
             if argument in inner:
                 found.update(arg for arg in shape.args if dimension.follows(arg))

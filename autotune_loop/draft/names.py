@@ -15,12 +15,18 @@ from halide_autotune.targets.pipeline.shape import FuncShape, PipelineShape, Rea
 _UNNAMED = re.compile(r"[a-z][0-9]+(?:\$[a-z0-9]+)?")
 
 
+def _stems(name: str) -> set[str]:
+    """The loops that one of a name may be made of: `xoi_yo` is of `x` and `y`."""
+    return {word.rstrip("oi") for word in re.split(r"[_$]+", name.strip("_$"))}
+
+
 @dataclass(frozen=True)
 class PipelineNames:
     """The names of one pipeline: equal pipelines have equal names.
 
-    A Func's identifier is its name in Halide as far as that is an identifier. So is a loop's, but for those without a
-    name, which are called after the first Func that has them. Loops with one name in Halide have one identifier: what
+    A Func's identifier is its name in Halide as far as that is an identifier, and no name that a loop may get which is
+    made of others: of `x` a split makes `xo` and `xi`. So is a loop's, but for those without a name, which are called
+    after the first Func that has them. Loops with one name in Halide have one identifier: what
     `compute_with` makes one loop must have one name.
     """
 
@@ -30,8 +36,12 @@ class PipelineNames:
     def funcs(self) -> dict[str, str]:
         """Halide's names of the Funcs → identifiers."""
         found: dict[str, str] = {}
+        loops = {loop.name for func in self.shape.funcs for stage in func.stages for loop in stage.loops}
+        stems = {stem for name in loops for stem in _stems(name)}
         for func in self.shape.funcs:
-            found[func.name] = make_identifier(func.name, set(found.values()))
+            is_like_a_loop = func.name not in loops and stems.issuperset(_stems(func.name))
+            name = f"{func.name}_func" if is_like_a_loop else func.name
+            found[func.name] = make_identifier(name, set(found.values()))
         return found
 
     @cached_property

@@ -105,7 +105,7 @@ class SketchBuilder:
     def _pair_rows(self) -> None:
         for name in self._consumers_first():
             func = self._draft.funcs[name]
-            pairs = self._halved(name)
+            pairs = self._halved(name, name, {})
             if pairs and func.compute is not None and func.compute != ROOT:
                 self._draft = self._draft.with_func(name, plain_func(self._names, name, None))
                 self._schedule(name, func.compute, func.store, pairs)
@@ -270,12 +270,18 @@ class SketchBuilder:
         )
         self._draft = self._draft.with_func(name, replace(func, stages=stages))
 
-    def _halved(self, name: str, host: str | None = None) -> tuple[str, ...]:
+    def _halved(self, name: str, host: str, known: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
         """The loops over a Func's arguments of which every second point reads the same points, or others' loops do.
 
         Args:
-            host: the Func in whose loops all is computed; none is this one.
+            host: the Func in whose loops all is computed.
+            known: of Funcs that are read in several ways, which would take exponential time.
         """
+        if name not in known:
+            known[name] = self._found_halved(name, host, known)
+        return known[name]
+
+    def _found_halved(self, name: str, host: str, known: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
         if len(self._draft.funcs[name].stages) != 1 or self._draft.funcs[name].origin is not None:
             return ()
         shape = self._names.shapes[name]
@@ -285,8 +291,8 @@ class SketchBuilder:
             if inner is None:
                 continue
             compute = self._draft.funcs[inner].compute
-            is_inside = compute is None or compute.func == (host or name)
-            deeper: tuple[str, ...] = self._halved(inner, host or name) if is_inside else ()
+            is_inside = compute is None or compute.func == host
+            deeper: tuple[str, ...] = self._halved(inner, host, known) if is_inside else ()
             loops = [variable.identifier for variable in self._names.loops(inner, 0)]
             found.update(read.halved_loops)
             for loop, dimension in zip(loops, read.dimensions, strict=False):

@@ -18,7 +18,8 @@ from halide_autotune.autotune_loop.schedule.directives import Bound
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.schedule.values import ROOT
-from tests.drafted_pipelines import channels, plain_draft
+from halide_autotune.autotune_loop.sketches.sketches import sketches
+from tests.drafted_pipelines import channels, func, pipeline, plain_draft, read
 
 
 def inlined(names: PipelineNames) -> Draft:
@@ -39,6 +40,20 @@ def test_cases_are_those_of_what_is_inlined_into_an_output() -> None:
     assert cases(names, inlined(names)) == ("z",)
     assert cases(names, plain_draft(names)) == (), "what has loops of its own is computed before"
     assert cases(names, plain_draft(names), "colour") == (), "no caller says how much of it there is"
+
+
+def test_funcs_that_are_read_in_several_ways_are_looked_at_once() -> None:
+    """There are 2**40 ways through these."""
+    point = (("x", 1), ("y", 1), ("z", 1))
+    sizes, chain = (64, 48, 3), [func("first", (64, 48, 3))]
+    chain = [replace(chain[0], stages=(replace(chain[0].stages[0], cases=("z",)),))]
+    for step in range(40):
+        before = chain[-1].name
+        chain.append(func(f"change{step}", sizes, read(before, *point)))
+        chain.append(func(f"value{step}", sizes, read(before, *point), read(f"change{step}", *point)))
+    names = pipeline(*chain, func("output", sizes, read(chain[-1].name, *point)))
+    drafts = [sketch.draft for sketch in sketches(names, 4)]
+    assert {cases(names, draft) for draft in drafts} == {("z",)}
 
 
 @pytest.mark.parametrize(

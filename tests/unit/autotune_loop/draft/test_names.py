@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.names import PipelineNames
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.schedule.check import check_schedule
 from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
@@ -12,8 +17,9 @@ from halide_autotune.autotune_loop.schedule.model import (
     Variable,
 )
 from halide_autotune.autotune_loop.schedule.values import OUTERMOST
+from halide_autotune.autotune_loop.sketches.sketches import sketches
 from halide_autotune.targets.pipeline.shape import FuncShape, PipelineShape, StageShape
-from tests.drafted_pipelines import RECORDED, loop, recorded
+from tests.drafted_pipelines import RECORDED, func, loop, pipeline, read, recorded
 
 
 def named(name: str, *loops: str, updates: tuple[tuple[str, ...], ...] = ()) -> FuncShape:
@@ -45,6 +51,27 @@ def test_loops_of_one_name_have_one_identifier_so_that_they_can_be_one() -> None
 def test_a_loop_is_not_called_like_a_func() -> None:
     names = PipelineNames(PipelineShape(32, (named("x", "x", "y"),)))
     assert [each.identifier for each in names.loops("x", 0)] == ["x_", "y"]
+
+
+@pytest.mark.parametrize(
+    ("func", "identifier"),
+    [("xi", "xi_func"), ("xo_yi", "xo_yi_func"), ("xoi_", "xoi__func"), ("ri", "ri"), ("x", "x"), ("x_yz", "x_yz")],
+)
+def test_a_func_is_not_called_like_a_loop_that_is_made_of_others(func: str, identifier: str) -> None:
+    names = PipelineNames(PipelineShape(32, (named(func, "x", "y"), named("output", "x", "y"))))
+    assert names.funcs == {func: identifier, "output": "output"}
+    assert "x" not in names.shapes or [each.identifier for each in names.loops("x", 0)] == ["x_", "y"]
+
+
+def test_funcs_that_are_called_like_loops_do_not_hinder_a_schedule() -> None:
+    """Real and imaginary parts are often `xr` and `xi`."""
+    both = (read("xr", ("x", 1), ("y", 1)), read("xi", ("x", 1), ("y", 1)))
+    funcs = (func("xr", (64, 48)), func("xi", (64, 48)), func("output", (64, 48), *both))
+    names = pipeline(*funcs)
+    for sketch in sketches(names, 4):
+        schedule = schedule_of(sketch.draft, names, "f")
+        check_schedule(schedule)
+        assert draft_of(schedule, names) == sketch.draft
 
 
 def test_what_nobody_named_is_found_by_its_place_as_its_name_differs_between_processes() -> None:
@@ -86,9 +113,9 @@ def test_a_schedules_variable_is_found_by_name_or_by_place() -> None:
 def test_every_loop_of_a_real_pipeline_has_a_name() -> None:
     for example in RECORDED:
         names = recorded(example)
-        for func, shape in names.shapes.items():
+        for each, shape in names.shapes.items():
             for index, stage in enumerate(shape.stages):
-                row = names.loops(func, index)
+                row = names.loops(each, index)
                 assert len({each.identifier for each in row}) == len(row) == len(stage.loops)
                 assert [each.is_reduction for each in row] == [each.is_reduction for each in stage.loops]
         assert not set(names.original) & set(names.shapes)
