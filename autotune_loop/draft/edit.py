@@ -115,6 +115,21 @@ def redirect(draft: Draft, name: str, loops: Mapping[str, str]) -> Draft:
     return replace(draft, funcs={each: changed(func) for each, func in draft.funcs.items()})
 
 
+def with_loops_of(draft: Draft, name: str) -> set[str]:
+    """The Func and those that have loops in common with it by `compute_with`, directly or through others."""
+    pairs = [
+        {func, each.stage.func}
+        for func, of in draft.funcs.items()
+        for stage in of.stages
+        for each in stage.also
+        if isinstance(each, ComputeWith)
+    ]
+    found = {name}
+    while more := set().union(*(pair for pair in pairs if pair & found)) - found:
+        found |= more
+    return found
+
+
 def new_loop(stage: StageDraft, name: str) -> str:
     """A name that no loop of the stage has or had, and no word of C++ or Python: the outer loop of d is not `do`."""
     taken = {*stage.order, *(each for made in stage.transforms for each in (*used_by(made), *made_by(made)))}

@@ -52,6 +52,13 @@ def with_factors(draft: Draft, factors: Mapping[FactorPlace, int]) -> Draft:
     return draft
 
 
+def is_within_output(structure: DraftStructure, site: Site, loop: str, factor: int) -> bool:
+    """Whether a split leaves alone what lies before an output: its last step is moved inwards, as far as it is long."""
+    shape = structure.shape(site.func)
+    is_output = shape is not None and shape.is_output and site.stage == 0
+    return not is_output or factor <= structure.loop_extents(site)[loop]
+
+
 def largest_factor(structure: DraftStructure, site: Site, made: Split) -> int:
     """The largest factor of a split that makes sense: as long as the loop, less where it becomes code or a vector."""
     extent = structure.loop_extents(site)[made.old]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from graphlib import TopologicalSorter
 
+from halide_autotune.autotune_loop.draft.edit import with_loops_of
+from halide_autotune.autotune_loop.draft.factors import is_within_output
 from halide_autotune.autotune_loop.draft.model import AS_IS, Draft, FuncDraft, LoopKind, StageDraft, Transform
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
-from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeWith, Prefetch, Split
+from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeWith, Prefetch, Split, StoreIn
 from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
-from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel, TailStrategy
+from halide_autotune.autotune_loop.schedule.values import ROOT, LoopLevel, MemoryType, TailStrategy
 
 _PASSES = 4
 
@@ -45,15 +48,11 @@ def _consumers_first(structure: DraftStructure) -> list[str]:
     for site, called in structure.reads.items():
         for name in called:
             callers.setdefault(name, set()).add(site.func)
+    others = {name: callers.get(name, set()) - {name} for name in structure.draft.funcs}
     ranks: dict[str, int] = {}
-
-    def rank(name: str) -> int:
-        if name not in ranks:
-            ranks[name] = 0
-            ranks[name] = 1 + max((rank(caller) for caller in callers.get(name, ())), default=0)
-        return ranks[name]
-
-    return sorted(structure.draft.funcs, key=rank)
+    for name in TopologicalSorter(others).static_order():
+        ranks[name] = 1 + max((ranks[caller] for caller in others.get(name, ())), default=0)
+    return sorted(structure.draft.funcs, key=lambda name: ranks[name])
 
 
 def _without_idle_wrappers(draft: Draft, names: PipelineNames) -> Draft:
@@ -104,7 +103,23 @@ def _repaired(structure: DraftStructure, name: str, func: FuncDraft, taken: Sequ
         at_its_place = _with_func(structure, name, func) if is_moved else structure
         if func.store not in at_its_place.stores(name):
             func = replace(func, store=None)
-    return func
+    return _without_registers(structure, name, func, taken)
+
+
+def _without_registers(
+    structure: DraftStructure, name: str, func: FuncDraft, taken: Sequence[DraftStructure]
+) -> FuncDraft:
+    """The Func, stored where Halide likes if its size is not known when it is compiled: there are no such registers."""
+    registers = StoreIn(MemoryType.REGISTER)
+    if registers not in func.storage or (func.store is None and structure.has_constant_region(name)):
+        return func
+    proven = any(
+        name in parent.draft.funcs
+        and registers in parent.draft.funcs[name].storage
+        and _what_needs(parent, name) == _what_needs(structure, name)
+        for parent in taken
+    )
+    return func if proven else replace(func, storage=tuple(each for each in func.storage if each != registers))
 
 
 def _with_func(structure: DraftStructure, name: str, func: FuncDraft) -> DraftStructure:
@@ -151,13 +166,24 @@ def _alike(structure: DraftStructure, site: Site, taken: Sequence[DraftStructure
 
 
 def _guarded(structure: DraftStructure, site: Site, stage: StageDraft, taken: Sequence[DraftStructure]) -> StageDraft:
-    """The stage, doing no more than is needed where an update at the root would do whole steps of a split.
+    """The stage, doing no more than is needed where an update at the root would do whole steps of a split, or an output
+    would be written before it begins.
 
     Halide rounds up where it is not told otherwise; what is rounded up at the root asks for larger inputs and outputs.
     """
-    if site.stage == 0 or structure.draft.funcs[site.func].compute != ROOT:
+    if structure.draft.funcs[site.func].compute != ROOT:
         return stage
-    untold = [made for made in stage.transforms if isinstance(made, Split) and made.tail is TailStrategy.AUTO]
+    splits = [made for made in stage.transforms if isinstance(made, Split)]
+    if site.stage > 0:
+        untold = [made for made in splits if made.tail is TailStrategy.AUTO]
+    else:
+        untold = [
+            made
+            for made in splits
+            if made.tail in (TailStrategy.AUTO, TailStrategy.SHIFT_INWARDS)
+            and isinstance(made.factor, int)
+            and not is_within_output(structure, site, made.old, made.factor)
+        ]
     if not untold:
         return stage
     original = structure.names.original
@@ -213,6 +239,15 @@ def _may_go_with(structure: DraftStructure, site: Site, directive: ComputeWith) 
     if other is None or other.compute != func.compute or other.store != func.store or other.is_inlined:
         return False
     index = 0 if directive.stage.update is None else directive.stage.update + 1
-    if index >= len(other.stages) or directive.variable not in other.stages[index].order:
+    if index >= len(other.stages):
         return False
-    return directive.variable in func.stages[site.stage].order
+    shared = [_outer_loops(stage, directive.variable) for stage in (func.stages[site.stage], other.stages[index])]
+    if not shared[0] or shared[0] != shared[1]:
+        return False
+    group = with_loops_of(structure.draft, site.func)
+    return not any(structure.depends(one, another) for one in group for another in group if one != another)
+
+
+def _outer_loops(stage: StageDraft, loop: str) -> list[tuple[str, LoopKind | None]]:
+    """A loop and those around it, with their kinds: Halide makes one of them only where they are alike."""
+    return [(each, stage.kind(each)) for each in stage.order[stage.order.index(loop) :]] if loop in stage.order else []

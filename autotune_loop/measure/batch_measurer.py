@@ -92,7 +92,7 @@ class _Batch:
         known_best_ms: the best time before it.
         measured, failed: candidates so far.
         best_ms: the best time so far, of this batch or before it.
-        held_s: for how long each timing of the run has held its device.
+        held_s: for how long each timing of the argument set has held its device.
         leaders: symbol → those that may be the best, whose times are not final.
     """
 
@@ -151,7 +151,7 @@ class BatchMeasurer:
         if batch.executable is None:
             return 0, 0
         work = _Batch(batch, batch.executable, reference, best_ms, on_timed, on_measured)
-        work.held_s += self.store.database.timing_times_s()
+        work.held_s += self.store.database.timing_times_s(batch.task_index)
         self.dispatcher.sense("before")
         try:
             started_s = time.monotonic()

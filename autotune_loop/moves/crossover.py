@@ -28,11 +28,10 @@ def crossover(into: DraftStructure, other: Draft, source: Random) -> Draft | Non
         taken |= _family(other, source.choice(differing))
     taken -= factored
     funcs = {name: other.funcs[name] if name in taken else func for name, func in into.draft.funcs.items()}
-    for name in taken:
-        funcs.setdefault(name, other.funcs[name])
-    # Wrappers and clones of what was taken come along.
+    # In the other's order: that of a set differs between processes. Wrappers and clones of what is taken come along.
     for name, func in other.funcs.items():
-        if isinstance(func.origin, Wrapper | Clone) and {func.origin.of, *func.origin.consumers} & taken:
+        is_of_taken = isinstance(func.origin, Wrapper | Clone) and {func.origin.of, *func.origin.consumers} & taken
+        if name in taken or is_of_taken:
             funcs.setdefault(name, func)
     made = Draft(funcs, into.draft.parameters or other.parameters)
     return None if made == into.draft else made

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from halide_autotune.autotune_loop.draft.edit import fuse, loops_of_kind, move_to, split, undo, with_stage
-from halide_autotune.autotune_loop.draft.factors import LARGEST_UNROLLED
+from halide_autotune.autotune_loop.draft.edit import (
+    fuse,
+    loops_of_kind,
+    move_to,
+    split,
+    undo,
+    with_loops_of,
+    with_stage,
+)
+from halide_autotune.autotune_loop.draft.factors import LARGEST_UNROLLED, is_within_output
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.moves.move import MoveContext
@@ -151,12 +160,16 @@ def tile(context: MoveContext) -> Draft | None:
     if len(loops) < 2:
         return None
     first, second = sorted(context.source.sample(loops, 2), key=stage.order.index)
-    changed, _, first_inner = split(stage, first, context.source.choice((4, 8, 16, 32, 64)))
-    changed, _, second_inner = split(changed, second, context.source.choice((4, 8, 16, 32)))
+    changed, _, first_inner = split(stage, first, _tile_factor(context, site, first, (4, 8, 16, 32, 64)))
+    changed, _, second_inner = split(changed, second, _tile_factor(context, site, second, (4, 8, 16, 32)))
     changed = move_to(changed, second_inner, changed.order.index(first_inner) + 1)
     if not is_legal_order(context.structure, site, changed):
         return None
     return with_stage(context.draft, site.func, site.stage, changed)
+
+
+def _tile_factor(context: MoveContext, site: Site, loop: str, factors: Sequence[int]) -> int:
+    return context.source.choice([each for each in factors if is_within_output(context.structure, site, loop, each)])
 
 
 def compute_with(context: MoveContext) -> Draft | None:
@@ -182,7 +195,8 @@ def compute_with(context: MoveContext) -> Draft | None:
 
 
 def _may_share_loops(structure: DraftStructure, name: str, other: str) -> bool:
-    """Whether two Funcs are computed at one place, over the same variables, and neither needs the other."""
+    """Whether two Funcs are computed at one place, over the same variables, and neither needs the other; nor does any
+    of those whose loops they share."""
     one, two = structure.draft.funcs[name], structure.draft.funcs[other]
     return (
         name != other
@@ -191,7 +205,11 @@ def _may_share_loops(structure: DraftStructure, name: str, other: str) -> bool:
         and (one.compute, one.store) == (two.compute, two.store)
         and set(_originals(one.stages[0])) == set(_originals(two.stages[0]))
         and not any(isinstance(each, ComputeWith) for each in two.stages[0].also)
-        and not (structure.depends(name, other) or structure.depends(other, name))
+        and not any(
+            structure.depends(each, another) or structure.depends(another, each)
+            for each in with_loops_of(structure.draft, name)
+            for another in with_loops_of(structure.draft, other)
+        )
     )
 
 
@@ -204,6 +222,8 @@ def vectorized(structure: DraftStructure, site: Site, stage: StageDraft, loop: s
     for each in loops_of_kind(stage, LoopKind.VECTORIZED):
         stage = stage.with_kind(each, None)
     extent = structure.loop_extents(site)[loop]
+    if not is_within_output(structure, site, loop, lanes):
+        lanes = 1 << (extent.bit_length() - 1)  # the largest vector that fits
     if lanes < 2:
         return None
     if extent <= lanes and structure.is_constant(site, loop):

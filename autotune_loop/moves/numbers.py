@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from halide_autotune.autotune_loop.draft.edit import with_factor, with_stage
-from halide_autotune.autotune_loop.draft.factors import factors_of, largest_factor
+from halide_autotune.autotune_loop.draft.factors import factors_of, is_within_output, largest_factor
 from halide_autotune.autotune_loop.draft.model import Draft, LoopKind
 from halide_autotune.autotune_loop.draft.structure import Site
 from halide_autotune.autotune_loop.moves.move import MoveContext
@@ -44,6 +44,8 @@ def change_all_factors(context: MoveContext) -> Draft | None:
     for index, stage in enumerate(draft.funcs[site.func].stages):
         for each in stage.transforms:
             if isinstance(each, Split) and each.factor == made.factor and each.old == made.old:
+                if not is_within_output(context.structure, Site(site.func, index), each.old, factor):
+                    return None
                 draft = with_stage(draft, site.func, index, with_factor(stage, each, factor))
     return draft
 

@@ -324,9 +324,13 @@ class RunDatabase:
         """Symbol → seconds to generate its code."""
         return dict(self._rows("SELECT symbol, build_s FROM builds", convert=lambda name, s: (str(name), float(s))))
 
-    def timing_times_s(self) -> list[float]:
-        """Seconds for which each timing has held its device, those of references included."""
-        return self._rows("SELECT device_held_s FROM measurements", convert=float)
+    def timing_times_s(self, task_index: int | None = None) -> list[float]:
+        """Seconds for which each timing, of an argument set or of all, has held its device; those of references, too."""
+        if task_index is None:
+            return self._rows("SELECT device_held_s FROM measurements", convert=float)
+        symbols = "SELECT symbol FROM candidates WHERE task=? UNION SELECT symbol FROM yardsticks WHERE task=?"
+        sql = f"SELECT device_held_s FROM measurements WHERE symbol IN ({symbols})"
+        return self._rows(sql, (task_index, task_index), float)
 
     def candidate(self, symbol: str) -> Candidate | None:
         """The candidate whose kernel has this symbol, if it was chosen."""

@@ -10,9 +10,17 @@ from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, LoopKind
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.repair import repair, repaired_child
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
-from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeAt, ComputeWith, Prefetch
+from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeAt, ComputeWith, Prefetch, Split, StoreIn
 from halide_autotune.autotune_loop.schedule.model import Clone, StageSchedule, Wrapper
-from halide_autotune.autotune_loop.schedule.values import ROOT, Expression, LoopLevel, Source, Stage
+from halide_autotune.autotune_loop.schedule.values import (
+    ROOT,
+    Expression,
+    LoopLevel,
+    MemoryType,
+    Source,
+    Stage,
+    TailStrategy,
+)
 from tests.drafted_pipelines import (
     RECORDED,
     chain,
@@ -38,6 +46,10 @@ def shared() -> PipelineNames:
 
 def with_stage(draft: Draft, name: str, stage: StageDraft) -> Draft:
     return draft.with_func(name, draft.funcs[name].with_stage(0, stage))
+
+
+def splits_of(stage: StageDraft) -> list[Split]:
+    return [made for made in stage.transforms if isinstance(made, Split)]
 
 
 def with_copy(draft: Draft, name: str, origin: Wrapper | Clone, compute: LoopLevel | None = ROOT) -> Draft:
@@ -183,6 +195,59 @@ def test_partners_of_a_compute_with_stay_together_or_part() -> None:
     ]
     for changed in parted:
         assert repair(changed, names).funcs["right"].stages[0].also == ()
+
+
+def test_partners_of_a_compute_with_have_equal_loops_from_the_shared_one_outwards() -> None:
+    names = shared()
+    with_right = replace(plain_draft(names).funcs["left"].stages[0], also=(ComputeWith(Stage("right"), "y"),))
+    draft = with_stage(plain_draft(names), "left", with_right)
+    assert repair(draft, names) == draft
+    inside = with_stage(draft, "right", StageDraft((), ("x", "y"), {"x": VECTOR}))
+    assert repair(inside, names).funcs["left"].stages[0].also, "what is inside may differ"
+    alone = repair(with_stage(draft, "right", StageDraft((), ("x", "y"), {"y": PARALLEL})), names)
+    assert not alone.funcs["left"].stages[0].also
+    both = with_stage(alone, "left", replace(with_right, kinds={"y": PARALLEL}))
+    assert repair(both, names).funcs["left"].stages[0].also
+
+
+def test_a_func_does_not_share_loops_with_what_it_needs_through_others() -> None:
+    """`left` is with `right`, and that with a third one that reads `left`."""
+    third = func("third", (64, 32), read("left", ("x", 1), ("y", 1)))
+    reads = [read(name, ("x", 1), ("y", 1)) for name in ("third", "right")]
+    names = pipeline(
+        *(shared().shapes[each] for each in ("first", "left", "right")), third, func("output", (64, 32), *reads)
+    )
+    draft = plain_draft(names)
+    for name, partner in (("left", "right"), ("right", "third")):
+        stage = replace(draft.funcs[name].stages[0], also=(ComputeWith(Stage(partner), "y"),))
+        draft = with_stage(draft, name, stage)
+    repaired = repair(draft, names)
+    assert sum(bool(of.stages[0].also) for of in repaired.funcs.values()) == 1
+
+
+def test_registers_are_of_a_known_size() -> None:
+    draft = plain_draft(chain(), second=LoopLevel("output", "x"))
+    stored = draft.with_func("second", replace(draft.funcs["second"], storage=(StoreIn(MemoryType.REGISTER),)))
+    assert repair(stored, chain()) == stored
+    moved = stored.with_func("second", replace(stored.funcs["second"], compute=LoopLevel("output", "y")))
+    assert repair(moved, chain()).funcs["second"].storage == ()
+
+
+@pytest.mark.parametrize("tail", [TailStrategy.AUTO, TailStrategy.SHIFT_INWARDS])
+def test_no_step_of_an_outputs_split_is_longer_than_the_output(tail: TailStrategy) -> None:
+    """The last step is moved inwards: it would write before the output."""
+    draft = plain_draft(chain())
+    rows = chain().shapes["output"].extents[1]
+    assert rows is not None
+    for name, factor, expected in (
+        ("output", rows, tail),
+        ("output", 2 * rows, TailStrategy.GUARD_WITH_IF),
+        ("second", 8 * rows, tail),
+    ):
+        stage = with_split(draft.funcs[name].stages[0], "y", factor)
+        stage = replace(stage, transforms=tuple(replace(made, tail=tail) for made in splits_of(stage)))
+        (made,) = splits_of(repair(with_stage(draft, name, stage), chain()).funcs[name].stages[0])
+        assert made.tail is expected
 
 
 def test_a_prefetch_of_a_loop_that_is_gone_goes_and_atomic_is_said_once() -> None:

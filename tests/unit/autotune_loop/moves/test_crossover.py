@@ -8,6 +8,7 @@ import pytest
 
 from halide_autotune.autotune_loop.draft.model import Draft, FuncDraft, StageDraft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
+from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
 from halide_autotune.autotune_loop.moves.crossover import crossover
 from halide_autotune.autotune_loop.moves.mutation import CROSSOVER, Mutation
 from halide_autotune.autotune_loop.schedule.directives import ComputeAt, RFactor, Split
@@ -51,6 +52,25 @@ def test_copies_come_along_with_what_they_stand_for() -> None:
             assert made.funcs["second_in_output"] == copy
         back = crossover(DraftStructure(other, chain()), into, Random(seed))
         assert back is None or back.funcs.get("second_in_output") in (copy, None)
+
+
+def test_what_is_taken_over_has_the_others_order_and_equal_drafts_give_equal_schedules() -> None:
+    """The order of a set differs between processes."""
+    into, other = with_families()
+    copies = {}
+    for number in range(8):
+        of, reader = ("first", "second") if number % 2 else ("second", "output")
+        level = LoopLevel(reader, "y")
+        copies[f"copy_{7 - number}"] = FuncDraft(level, (StageDraft((), ("x", "y")),), origin=Wrapper(of, (reader,)))
+    other = Draft({**other.funcs, **copies})
+    for seed in range(40):
+        made = crossover(DraftStructure(into, chain()), other, Random(seed))
+        if made is None:
+            continue
+        taken = [name for name in made.funcs if name in copies]
+        assert taken == [name for name in copies if name in taken]
+        backwards = Draft(dict(reversed([*made.funcs.items()])))
+        assert backwards == made and schedule_of(backwards, chain(), "f") == schedule_of(made, chain(), "f")
 
 
 @pytest.mark.parametrize("name", ["camera_pipeline", "bilateral_grid"])

@@ -22,14 +22,18 @@ from halide_autotune.autotune_loop.schedule.model import Clone, Wrapper
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
 from halide_autotune.autotune_loop.schedule.values import TailStrategy
+from halide_autotune.autotune_loop.sketches.sketches import sketches
 from tests.drafted_pipelines import (
     RECORDED,
     by_rows,
     chain,
     channels,
     for_target,
+    func,
     lookups,
+    pipeline,
     plain_draft,
+    read,
     recorded,
     staged,
     starting_drafts,
@@ -160,11 +164,11 @@ def test_only_loops_of_a_constant_extent_are_vectors_or_unrolled(name: str) -> N
 def test_every_func_is_computed_around_all_its_uses(name: str) -> None:
     for _, child in children(name):
         structure = structure_of(name, child)
-        for func, draft in child.draft.funcs.items():
-            if not (structure.is_inlined(func) or draft.frozen):
-                assert draft.compute in structure.around_all_uses(func), (func, child.moves)
+        for name_of, draft in child.draft.funcs.items():
+            if not (structure.is_inlined(name_of) or draft.frozen):
+                assert draft.compute in structure.around_all_uses(name_of), (name_of, child.moves)
             if draft.store is not None:
-                assert draft.store in structure.stores(func), (func, child.moves)
+                assert draft.store in structure.stores(name_of), (name_of, child.moves)
 
 
 def test_reductions_are_never_rounded_up() -> None:
@@ -207,6 +211,28 @@ def test_every_move_is_made(move: str) -> None:
     drafts += [(recorded(name), child.draft) for name in RECORDED for _, child in children(name)]
     made = (Mutation(names).child(draft, Random(seed), alone, 1) for seed, (names, draft) in enumerate(drafts))
     assert next(child.moves for child in made if child is not None) == (move,)
+
+
+@pytest.mark.parametrize("move", ["vectorize", "tile", "factors"])
+def test_splits_of_an_output_are_no_longer_than_it(move: str) -> None:
+    """A last step that is moved inwards would write before the output."""
+    point = (("x", 1), ("y", 1), ("z", 1))
+    names = pipeline(func("first", (40, 12, 3)), func("output", (40, 12, 3), read("first", *point)))
+    mutation, weights = Mutation(names), {each.name: float(each.name == move) for each in MOVES}
+    made = 0
+    for parent in [plain_draft(names), *(sketch.draft for sketch in sketches(names, 4))]:
+        for seed in range(40):
+            child = mutation.child(parent, Random(seed), weights, 1)
+            if child is None or child.draft.funcs["output"] == parent.funcs["output"]:
+                continue
+            made += 1
+            extents = DraftStructure(child.draft, names).loop_extents(Site("output", 0))
+            for each in child.draft.funcs["output"].stages[0].transforms:
+                if isinstance(each, Split) and each not in parent.funcs["output"].stages[0].transforms:
+                    assert isinstance(each.factor, int)
+                    is_guarded = each.tail is TailStrategy.GUARD_WITH_IF and move != "vectorize"
+                    assert is_guarded or each.factor <= extents[each.old]
+    assert made
 
 
 def test_no_child_has_a_copy_of_an_extern_func() -> None:
