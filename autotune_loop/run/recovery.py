@@ -34,7 +34,7 @@ def recover(
             continue
         sample = state.training_sample(store, one)
         try:
-            if not store.sample_path(sample.featurization_path.parent).exists():
+            if not store.has_sample(sample.featurization_path.parent):
                 store.write_sample(sample)
             add_sample(sample)
         except WeightsError:
@@ -51,6 +51,7 @@ def recover(
         )
     recover_yardsticks(store, states)
     for state in states:
+        state.failures = _failures_before(database, state)
         _recover_confirmed(store, state)
     _recover_histories(database, states)
     return max(0, database.next_round() - 1)
@@ -73,6 +74,13 @@ def _recover_confirmed(store: RunStore, state: TaskState) -> None:
         if incumbent.name not in (than, confirmed.sample):
             return
     state.confirmed = confirmed
+
+
+def _failures_before(database: RunDatabase, state: TaskState) -> int | None:
+    """How many of a task's candidates have failed in earlier processes; None once one was timed, as no reference is."""
+    if any(database.candidate(one.symbol) is not None for one in state.timed):
+        return None
+    return len(database.failure_reasons(state.task_index))
 
 
 def settle_samples(store: RunStore, states: Sequence[TaskState]) -> None:

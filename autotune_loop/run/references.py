@@ -28,6 +28,7 @@ from halide_autotune.autotune_loop.measure.output_tolerance import (
 from halide_autotune.autotune_loop.measure.retry_state import MeasureJob
 from halide_autotune.autotune_loop.play_off.incumbent import Incumbent, keep_incumbent, submit_incumbent
 from halide_autotune.autotune_loop.play_off.verdict import sentence
+from halide_autotune.autotune_loop.run.kept_reference import keep_reference, read_kept_reference
 from halide_autotune.autotune_loop.run.nothing_timed import SEARCHES_ALONE, no_search
 from halide_autotune.autotune_loop.run.task_state import TaskState
 from halide_autotune.autotune_loop.run.timed import Timed
@@ -110,7 +111,8 @@ class _Preparation:
         folder = self.context.workspace.work_folder / "probe" / str(self.index)
         probe = Search(folder, self.index, greedy_point(0, self.store.updated_weights))
         self._probe = self.executor.submit(probe) if self._task.searches else None
-        self._reference = self._submit(_REFERENCE)
+        self._kept = read_kept_reference(self.store.samples, self.index)
+        self._reference = self._submit(_REFERENCE, skip=0 if self._kept is None else self._kept.position)
         # The schedules after the plain loops, if those are the reference and any schedule is to win.
         can_win = self._task.space is None and not self.context.only_records
         has_rival = self.context.profile.has_doubtful_vectors and can_win
@@ -261,7 +263,7 @@ class _Preparation:
                     text = f"Outputs are compared with those of {built.title}, because no other could run."
                     self.listen(Notice(f"{text}{trouble}"))
                 if result is not None:
-                    self._use_as_yardstick(state, built.kernel, result)
+                    self._use_as_yardstick(state, built, result, trouble)
                     if built.ships:
                         self._let_compete(_REFERENCE, state, built, result, held_s)
                 return built.is_plain
@@ -279,15 +281,24 @@ class _Preparation:
             self.listen(Notice(f"Outputs are not checked: no reference schedule could be run.{trouble}", warning=True))
         return False
 
-    def _use_as_yardstick(self, state: TaskState, kernel: KernelObject, measurement: Measurement) -> None:
-        """Time candidates beside the reference; a resumed run goes on with what all its timings say of it."""
+    def _use_as_yardstick(
+        self, state: TaskState, built: BuiltReference, measurement: Measurement, trouble: str
+    ) -> None:
+        """Time candidates beside the reference; a resumed run goes on with what all its timings say of it.
+
+        Raises:
+            RunFolderError: the times of the run are multiples of another one's.
+        """
         if not measurement.clock.is_noisy:
             return
         scale = self.store.database.scales().get(self.index)
         if scale is None:
             scale = RunScale(measurement.device, [measurement.comparable_median_s * 1e3])
-            self.store.database.add_yardstick(self.index, Yardstick(kernel, scale))
-        state.use_yardstick(Yardstick(kernel, scale))
+            keep_reference(self.store.samples, self.index, built)
+            self.store.database.add_yardstick(self.index, Yardstick(built.kernel, scale))
+        elif self._kept is not None:
+            self._kept.check(built, trouble)
+        state.use_yardstick(Yardstick(built.kernel, scale))
 
     def _warn_of_vectors(self, built: BuiltReference, trouble: str) -> None:
         text = (

@@ -171,7 +171,6 @@ class Rounds:
         for state in self._states:
             if not (state.task.searches or state.task.space):
                 self._proposals.leave_out_search(state.task_index)
-            state.failures = None if self.prepared.resume else 0
             state.unlike_devices = self.prepared.options.play_off.objective.kind is not ObjectiveKind.MEAN
             if self.prepared.resume:
                 self._finish_default(state)
@@ -386,6 +385,7 @@ class Rounds:
         self.listen(BestImproved(state.task_index, best.sample, *times, shown.processes, best.parameters))
 
     def _measured(self, state: TaskState, measured: Measured) -> None:
+        state.failures = None
         if measured.candidate.has_features:
             self._learning.add_sample(state.training_sample(self.store, measured))
         if state.add(measured):

@@ -325,7 +325,7 @@ class RunDatabase:
         return dict(self._rows("SELECT symbol, build_s FROM builds", convert=lambda name, s: (str(name), float(s))))
 
     def timing_times_s(self, task_index: int | None = None) -> list[float]:
-        """Seconds for which each timing, of an argument set or of all, has held its device; those of references, too."""
+        """Seconds for which each timing, of an argument set or of all, has held its device; references included."""
         if task_index is None:
             return self._rows("SELECT device_held_s FROM measurements", convert=float)
         symbols = "SELECT symbol FROM candidates WHERE task=? UNION SELECT symbol FROM yardsticks WHERE task=?"

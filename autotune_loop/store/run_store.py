@@ -82,12 +82,14 @@ class RunStore:
             self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             self._hold()
-            self._check(record, resume)
+            old = self._check(record, resume)
             shutil.rmtree(self.work, ignore_errors=True)
             self.work.mkdir()
             remove_unfinished(self.folder)
             timed = any(self.samples.glob("batch_*/*/*.sample"))
             self.database = RunDatabase(self.folder / "tuning.db", holds_results=timed)
+            if old is not None:
+                self._go_on(old, record)
         except BaseException:
             os.close(self._lock)
             raise
@@ -104,7 +106,8 @@ class RunStore:
                 next_step="Wait until it ends, or choose another --run-dir.",
             ) from error
 
-    def _check(self, record: RunRecord, resume: bool) -> None:
+    def _check(self, record: RunRecord, resume: bool) -> RunRecord | None:
+        """The record of the run that is resumed; None in a new run, whose record is written."""
         exists = (self.folder / FILE_NAME).exists()
         if not exists:
             if self._holds_something():
@@ -113,7 +116,7 @@ class RunStore:
                     next_step="Restore it from a copy, or start a new run.",
                 )
             record.write(self.folder)
-            return
+            return None
         if not resume:
             raise RunFolderError(
                 f"{self.folder} already has a run.",
@@ -126,8 +129,18 @@ class RunStore:
                 f"The run in {self.folder} was made with other things:\n" + "\n".join(changed) + "\n",
                 next_step="Restore what the run was made with, or start a new run.",
             )
-        if old.spec != record.spec:
-            replace(old, spec=record.spec).write(self.folder)
+        return old
+
+    def _go_on(self, old: RunRecord, record: RunRecord) -> None:
+        """Write what was asked anew. What was confirmed against another header in use is confirmed no longer."""
+        in_use, now = old.made_with.incumbent_sha256, record.made_with.incumbent_sha256
+        for index, name in enumerate(self._names):
+            newest = self.database.newest_published(index)
+            if newest is not None and newest[1].confirmed and name in now and in_use.get(name, now[name]) != now[name]:
+                self.database.add_published(index, newest[0], replace(newest[1], confirmed=False))
+        if old.spec != record.spec or in_use != now:
+            made_with = replace(old.made_with, incumbent_sha256=now)
+            replace(old, spec=record.spec, made_with=made_with).write(self.folder)
 
     def _writing(self) -> AbstractContextManager[None]:
         next_step = "Free disk space, then continue with --resume."
@@ -351,6 +364,11 @@ class RunStore:
     def lowered_path(self, candidate_folder: Path) -> Path:
         """A candidate's loop nest, if it was lowered."""
         return candidate_folder / f"{self._name}.lowered"
+
+    def has_sample(self, candidate_folder: Path) -> bool:
+        """Whether a candidate's `.sample` is there; after a power cut it may be empty."""
+        path = self.sample_path(candidate_folder)
+        return path.is_file() and path.stat().st_size > 0
 
     def sample_path(self, candidate_folder: Path) -> Path:
         """A timed candidate's sample."""

@@ -95,7 +95,7 @@ def format_sample(sample: Sample) -> bytes:
 
 
 def write_sample(sample: Sample, path: Path) -> None:
-    """Write a `.sample` file as a whole or not at all.
+    """Write a `.sample` file as a whole or not at all; after a power cut it may be empty.
 
     Raises:
         WeightsError: the name does not end in `.sample` (Halide's tool would skip it), or the file cannot be written.
@@ -107,4 +107,5 @@ def write_sample(sample: Sample, path: Path) -> None:
         f"The sample {path} cannot be written",
         next_step="Check that the folder exists and is writable, and that the disk is not full.",
     ):
-        write_atomically(path, format_sample(sample))
+        # A run writes all of them again at its end; who finds an empty one makes it anew.
+        write_atomically(path, format_sample(sample), flushes=False)

@@ -11,11 +11,12 @@ from pathlib import Path
 _UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}", re.ASCII)
 
 
-def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
+def write_atomically(path: Path, data: bytes, mode: int = 0o644, *, flushes: bool = True) -> None:
     """Write to a temporary file in the same folder, flush it to disk, then rename it. A failure leaves nothing behind.
 
     Args:
         mode: the permissions of the new file; never wider while it is written.
+        flushes: to disk, which takes milliseconds; else a power cut may leave an empty file.
 
     Raises:
         OSError: the folder is missing or not writable, or the disk is full.
@@ -25,7 +26,8 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if flushes:
+                os.fsync(file.fileno())
         os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:

@@ -72,9 +72,8 @@ class BuiltReference:
 
     @property
     def title(self) -> str:
-        """What messages call it, as in "Mullapudi2016's schedule"."""
-        whose = "the generator's own" if self.autoscheduler == OWN_SCHEDULE else f"{self.autoscheduler}'s"
-        return f"{whose} schedule"
+        """What messages call it."""
+        return reference_title(self.autoscheduler)
 
     @property
     def is_plain(self) -> bool:
@@ -279,6 +278,12 @@ class HasHvxFloats(_SearchTask[bool | GeneratorFailure], kind="has_hvx_floats"):
             return re.search(r"\.(qf16|qf32|hf|sf)\b", assembly) is not None
         finally:
             shutil.rmtree(self.output_folder, ignore_errors=True)
+
+
+def reference_title(autoscheduler: str) -> str:
+    """What messages call a reference, as in "Mullapudi2016's schedule"."""
+    whose = "the generator's own" if autoscheduler == OWN_SCHEDULE else f"{autoscheduler}'s"
+    return f"{whose} schedule"
 
 
 @dataclass(frozen=True)

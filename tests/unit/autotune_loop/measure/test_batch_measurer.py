@@ -269,8 +269,10 @@ def test_what_holds_the_device_ten_times_as_long_as_others_is_ended(
 ) -> None:
     batch = candidates(store, 2)
     for seconds in held_s:
-        before = Measurement("before", "pi", Clock.WALL, (1.0,), "time", True)
+        before = Measurement("yardstick", "pi", Clock.WALL, (1.0,), "time", True)
         store.database.add_measurement(before, "sample", seconds)
+        of_another_task = Measurement("another_task", "pi", Clock.WALL, (1.0,), "time", True)
+        store.database.add_measurement(of_another_task, "sample", 0.001)
     machine = Machine(true_times(batch))
     measure(store, machine, batch)
     assert machine.asked[0][1].run_limit_s == limit_s

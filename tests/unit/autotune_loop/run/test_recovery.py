@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,11 @@ from halide_autotune.autotune_loop.measure.batch_measurer import TaskReference
 from halide_autotune.autotune_loop.play_off.incumbent import Incumbent
 from halide_autotune.autotune_loop.run.recovery import account_for_unfinished, left_over, recover
 from halide_autotune.autotune_loop.run.task_state import LEARN_STAGE, TaskState
+from halide_autotune.autotune_loop.run.timed import Timed
 from halide_autotune.autotune_loop.store.featurization import Featurization, format_featurization
 from halide_autotune.autotune_loop.store.published import DEFAULT, INCUMBENT, Published, ScheduleTime, SpeedUp
+from halide_autotune.autotune_loop.store.run_database import NOT_DONE
+from halide_autotune.autotune_loop.store.run_record import RunRecord, read_run_record
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.store.sample_file import read_sample
 from halide_autotune.devices.timing.measure_settings import Tolerance
@@ -97,6 +101,35 @@ def test_the_model_learns_all_of_it_from_samples_that_are_written_if_they_are_mi
         assert written.runtime_ms == pytest.approx(sample.measured.median_ms) and written.pipeline_id == 7
 
 
+def test_a_sample_that_a_power_cut_has_left_empty_is_written_again(store: RunStore, state: TaskState) -> None:
+    _, (first, *_), _ = resume(store, state)
+    path = store.sample_path(first.featurization_path.parent)
+    path.write_bytes(b"")
+    resume(store, TaskState(0, state.task, state.reference))
+    assert read_sample(path).runtime_ms == pytest.approx(first.measured.median_ms)
+
+
+def test_what_has_failed_while_nothing_was_timed_still_counts(
+    tmp_path: Path, store: RunStore, state: TaskState
+) -> None:
+    """So that a task of which nothing can be timed is given up in a resumed run, too."""
+    resume(store, state)
+    assert state.failures is None, "something was timed"
+    with closing(RunStore(tmp_path / "hopeless", RECORD, resume=False)) as hopeless:
+        others = TaskState(0, state.task, state.reference)
+        resume(hopeless, others)
+        assert others.failures == 0
+        for index in range(5):
+            one = choose(hopeless, 0, index)
+            reason = NOT_DONE if index == 4 else "wrong output"
+            hopeless.database.add_failure(
+                SampleFailed(0, 0, None, "measure", reason, "It is wrong."), symbol=one.symbol
+            )
+        others.add_timed(Timed("blur_reference_a0", "reference/0", "Mullapudi2016", 3.0, 0.1, False, "pi"))
+        resume(hopeless, others)
+        assert others.failures == 4, "a reference's time is no candidate's"
+
+
 def test_a_lost_featurization_costs_its_sample_and_is_told(store: RunStore, state: TaskState) -> None:
     store.featurization_path(store.candidate_folder(0, 0, 1)).unlink()
     _, taught, events = resume(store, state)
@@ -156,3 +189,20 @@ def test_what_a_play_off_has_confirmed_stays_if_it_has_met_what_is_to_be_beaten(
         state.incumbent = Incumbent(incumbent, "in_use", None)
     resume(store, state)
     assert (state.confirmed is not None) == stays
+
+
+def in_use(sha256: str) -> RunRecord:
+    """A run with a header in use of that content."""
+    return replace(RECORD, made_with=replace(RECORD.made_with, incumbent_sha256={"blur": sha256} if sha256 else {}))
+
+
+@pytest.mark.parametrize(("before", "now", "stays"), [("a", "a", True), ("a", "b", False), ("a", "", True)])
+def test_what_was_confirmed_against_another_header_in_use_is_not_confirmed(
+    tmp_path: Path, before: str, now: str, stays: bool
+) -> None:
+    with closing(RunStore(tmp_path / "run", in_use(before), resume=False)) as store:
+        publish(store, "batch_0_0/1", INCUMBENT)
+    for _ in range(2):  # nor is it by the next resumed run, which has the same header
+        with closing(RunStore(tmp_path / "run", in_use(now), resume=True)) as store:
+            assert (store.confirmed(0) is not None) == stays
+        assert read_run_record(tmp_path / "run").made_with == in_use(now).made_with
