@@ -17,6 +17,8 @@ from halide_autotune.autotune_loop.shipping.gate.timed_check import TimedCheck
 from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
 from halide_autotune.autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
 from halide_autotune.autotune_loop.specification.options import RunOptions
+from halide_autotune.autotune_loop.store.published import DEFAULT
+from halide_autotune.autotune_loop.store.size_schedules import GENERAL
 from halide_autotune.devices.device import Device
 from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
 from halide_autotune.sdk.api.opened_plan import opened_plan_on
@@ -45,7 +47,8 @@ def check_schedules(
 ) -> GateResult:
     """Check the schedules that `sdk ship` wrote to a folder: files, generators, outputs and times.
 
-    Each is timed in turns with the default schedule, on a device of the profile that it was tuned for.
+    Each is timed in turns with the default schedule, a size's own with that for all sizes, on a device of the profile
+    that it was tuned for.
 
     Args:
         parameters: generator parameters that replace the recorded ones.
@@ -101,7 +104,8 @@ class _Gate:
         """Check one schedule after the other."""
         for schedule in manifest.schedules:
             facts, place = schedule.provenance, f"{self.folder / FILE_NAME}: {schedule.header}"
-            promise = Promise.of(facts, place)
+            general = _general(schedule, manifest)
+            promise = Promise.of(facts, place, DEFAULT if general is None else GENERAL)
             checked = CheckedSchedule(
                 schedule.header,
                 schedule.target_profile,
@@ -115,11 +119,16 @@ class _Gate:
             elif self.target not in (None, schedule.target_profile):
                 yield replace(checked, message=f"It is for {schedule.target_profile}, and {self.target} is checked.")
             else:
-                yield from self._timed(schedule, promise, checked)
+                yield from self._timed(schedule, general, promise, checked)
 
     def _timed(
-        self, schedule: ShippedSchedule, promise: Promise, checked: CheckedSchedule
+        self, schedule: ShippedSchedule, general: str | None, promise: Promise, checked: CheckedSchedule
     ) -> Iterator[CheckedSchedule]:
+        """Time a schedule on the devices of its profile.
+
+        Args:
+            general: the header that a size's own is compared with; None for the default.
+        """
         place = self._places.get(schedule.generator)
         if place is None:
             yield replace(checked, message="Its generator was not given. Pass it with --generator.")
@@ -128,11 +137,12 @@ class _Gate:
         if isinstance(chosen, SdkError):
             yield replace(checked, verdict=GateVerdict.NO_DEVICE, message=str(chosen))
             return
-        header, default = str(self.folder / schedule.header), chosen.choice.profile.autoscheduler.name.lower()
+        default = chosen.choice.profile.autoscheduler.name.lower()
+        headers = default if general is None else str(self.folder / general), str(self.folder / schedule.header)
         asked = self._asked(promise)
         try:
             spec = self._spec(schedule, place)
-            with opened_plan_on(chosen, spec, (default, header), asked, self.progress, self.settings) as plan:
+            with opened_plan_on(chosen, spec, headers, asked, self.progress, self.settings) as plan:
                 yield from self._on_devices(self._at_sizes(plan, promise), promise, checked)
         except GeneratorError as error:
             yield replace(checked, verdict=GateVerdict.STALE, message=f"It cannot be built: {error}")
@@ -151,10 +161,10 @@ class _Gate:
         def time(name: str, beside: str | None) -> Measurement | MeasureFailure:
             return bench.measure(device, name, turn_settings(bench.plan.settings, name, beside))
 
-        default, schedule = bench.built.symbols
+        other, schedule = bench.built.symbols
         return TimedCheck(
             device=device,
-            default=default,
+            other=other,
             schedule=schedule,
             unbuilt=bench.built.failures,
             time=time,
@@ -210,3 +220,11 @@ class _Gate:
     @property
     def _has_sizes(self) -> bool:
         return bool(self.options.inputs.sizes or self.options.inputs.also_sizes)
+
+
+def _general(schedule: ShippedSchedule, manifest: ShipManifest) -> str | None:
+    """The header for all sizes beside a size's own; None for any other schedule."""
+    if not schedule.for_size:
+        return None
+    alike = (each for each in manifest.schedules if not each.for_size and each.name == schedule.name)
+    return next((each.header for each in alike if each.target_profile == schedule.target_profile), None)

@@ -45,8 +45,9 @@ class CheckedSchedule:
         target: the profile that it was tuned for.
         device: where it was timed; empty if it was not.
         message: why, in a sentence; empty if all is well.
-        promised: how many times as fast as the default the header says it is; None if it does not.
-        speed_up: the same now; None if it was not timed beside the default.
+        promised: how many times as fast as the default (a size's own schedule, as that for all sizes) the header says
+            it is; None if it does not.
+        speed_up: the same now; None if it was not timed beside the other.
         shipped_ms, now_ms: its time when it was shipped, and now.
         clock: of `now_ms`; empty without it.
     """

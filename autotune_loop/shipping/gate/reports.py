@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateResult, GateVerdict
+from halide_autotune.autotune_loop.store.published import DEFAULT, words_for
 from halide_autotune.targets.values.texts import printable
 
 # What CI servers make of the verdicts: a failure is the schedule's, an error is of the check itself.
@@ -52,11 +53,14 @@ def markdown(result: GateResult, folder: str) -> str:
 
 
 def figures(one: CheckedSchedule) -> tuple[str, str, str]:
-    """How many times as fast as the default, what the header says, and the time; a dash for what is not known."""
+    """How many times as fast as the default, or as what is named, what the header says, and the time; a dash for what
+    is not known."""
     now = "–"
     if one.speed_up is not None and one.speed_up.low is not None:
         high = "" if one.speed_up.high is None else f"{one.speed_up.high:.3f}"
         now = f"{one.speed_up.times:.3f} ({one.speed_up.low:.3f} to {high or 'unknown'})"
+        if one.speed_up.than != DEFAULT:
+            now += f", as {words_for(one.speed_up.than)}"
     return now, "–" if one.promised is None else f"{one.promised:.3f}", times_text(one)
 
 

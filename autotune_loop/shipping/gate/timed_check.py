@@ -1,4 +1,4 @@
-"""A committed schedule against the default in turns, until it is known whether it is as fast as it says."""
+"""A committed schedule in turns with what it is faster than, until it is known whether it is as fast as it says."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from halide_autotune.autotune_loop.play_off.times import ProcessTime
+from halide_autotune.autotune_loop.play_off.verdict import sentence
 from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateVerdict
 from halide_autotune.autotune_loop.shipping.gate.promise import Promise, speed_up_now
 from halide_autotune.autotune_loop.specification.objective import LOOKS
-from halide_autotune.autotune_loop.store.published import SpeedUp
+from halide_autotune.autotune_loop.store.published import SpeedUp, words_for
 from halide_autotune.devices.device import Device
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
-
-_NO_DEFAULT = "the header says no speed-up over the default, and times of another day do not compare"
 
 
 @dataclass
@@ -24,18 +23,18 @@ class TimedCheck:
     """Times a schedule on one device; call `run` once.
 
     Attributes:
-        default, schedule: names of the two kernels.
+        other, schedule: names of the two kernels; the first is what the promise compares with.
         unbuilt: the name of a kernel → why it cannot be built.
         time: times the kernel that is named first beside the other one, or alone.
         promise: what the header says.
         checked: what is known of the schedule.
-        tolerance: how much more of the default's time it may take, as a share of what it took.
+        tolerance: how much more of the other's time it may take, as a share of what it took.
         time_left_s: after it no further turn begins.
         tell: called with a phrase before each turn.
     """
 
     device: Device
-    default: str
+    other: str
     schedule: str
     unbuilt: Mapping[str, str]
     time: Callable[[str, str | None], Measurement | MeasureFailure]
@@ -72,15 +71,15 @@ class TimedCheck:
         return self._ended(GateVerdict.UNDECIDED, self._undecided())
 
     @property
-    def _has_default(self) -> bool:
-        return self.promise.speed_up is not None and self.default not in self.unbuilt
+    def _has_other(self) -> bool:
+        return self.promise.speed_up is not None and self.other not in self.unbuilt
 
-    def _turn(self, is_default_first: bool) -> MeasureFailure | None:
-        """Time each once, the schedule beside the default; returns the failure of one."""
-        yardstick = self.default if self._has_default else None
+    def _turn(self, is_other_first: bool) -> MeasureFailure | None:
+        """Time each once, the schedule beside the other; returns the failure of one."""
+        yardstick = self.other if self._has_other else None
         names = [self.schedule] if yardstick is None else [self.schedule, yardstick]
         times: dict[str, ProcessTime] = {}
-        for name in reversed(names) if is_default_first else names:
+        for name in reversed(names) if is_other_first else names:
             result = self.time(name, yardstick if name == self.schedule else None)
             if isinstance(result, MeasureFailure):
                 return result
@@ -93,22 +92,28 @@ class TimedCheck:
     def _failed(self, failure: MeasureFailure) -> CheckedSchedule:
         if failure.reason is MeasureFailureReason.DEVICE:
             return self._ended(GateVerdict.NO_DEVICE, failure.message)
-        if failure.kernel == self.default:
-            return self._ended(GateVerdict.UNDECIDED, f"The default failed: {failure.message}")
+        if failure.kernel == self.other:
+            return self._ended(GateVerdict.UNDECIDED, f"{sentence(self._its_name)} failed: {failure.message}")
         return self._ended(GateVerdict.WRONG, failure.message)
 
     @property
     def _speed_up(self) -> SpeedUp:
-        return speed_up_now(self._log_ratios, is_noisy=self.device.clock.is_noisy)
+        return speed_up_now(self._log_ratios, self.promise.than, is_noisy=self.device.clock.is_noisy)
+
+    @property
+    def _its_name(self) -> str:
+        """What messages call the other."""
+        return words_for(self.promise.than)
 
     def _slower(self) -> str:
         return f"It is {self._speed_up.text}; the header says {self.promise.speed_up:.3f}."
 
     def _undecided(self) -> str:
         if self.promise.speed_up is None:
-            return f"Undecided: {_NO_DEFAULT}."
-        if self.default in self.unbuilt:
-            return f"Undecided: the default cannot be built: {self.unbuilt[self.default]}"
+            says = f"the header says no speed-up over {self._its_name}"
+            return f"Undecided: {says}, and times of another day do not compare."
+        if self.other in self.unbuilt:
+            return f"Undecided: {self._its_name} cannot be built: {self.unbuilt[self.other]}"
         if not self._log_ratios:
             return "Undecided: there was no time left for a turn."
         promised = f"whether that is the {self.promise.speed_up:.3f} of the header"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from halide_autotune.autotune_loop.shipping.gate.promise import Promise
 from halide_autotune.autotune_loop.store.published import SpeedUp
+from halide_autotune.autotune_loop.store.size_schedules import GENERAL
 from halide_autotune.devices.timing.measure_settings import KernelInputs
 from halide_autotune.targets.errors import RunFolderError
 
@@ -21,6 +22,13 @@ def test_a_play_off_against_the_default_is_better_known_than_two_medians() -> No
     assert Promise.of({**FACTS, "speed_up": 1.6, "speed_up_than": "default"}, "f").speed_up == 1.6
     assert Promise.of({**FACTS, "speed_up": 1.1, "speed_up_than": "own"}, "f").speed_up == 1.5
     assert Promise.of({**FACTS, "default_ms": None}, "f").speed_up is None
+
+
+def test_a_sizes_own_schedule_is_faster_than_that_for_all_sizes() -> None:
+    facts = {**FACTS, "default_ms": None, "speed_up": 1.6, "size": "input=96x64"}
+    for said in ({}, {"speed_up_than": GENERAL}):  # earlier versions did not say it
+        assert Promise.of({**facts, **said}, "f", GENERAL).speed_up == 1.6
+    assert Promise.of({**facts, "speed_up_than": GENERAL}, "f").speed_up is None
 
 
 @pytest.mark.parametrize("wrong", [{"tuned_ms": None}, {"tuned_ms": "fast"}, {"default_ms": 0}, {"tuned_ms": -1.0}])

@@ -10,7 +10,10 @@ import pytest
 
 from halide_autotune.autotune_loop.shipping.gate.checked_schedule import CheckedSchedule, GateVerdict
 from halide_autotune.autotune_loop.shipping.gate.promise import Promise
+from halide_autotune.autotune_loop.shipping.gate.reports import figures
 from halide_autotune.autotune_loop.shipping.gate.timed_check import TimedCheck
+from halide_autotune.autotune_loop.store.published import DEFAULT
+from halide_autotune.autotune_loop.store.size_schedules import GENERAL
 from halide_autotune.devices.device import Clock, Device
 from halide_autotune.devices.timing.measurement import Beside, MeasureFailure, MeasureFailureReason, Measurement
 
@@ -48,15 +51,16 @@ def check(
     time: Callable[[str, str | None], Result] | None = None,
     unbuilt: Sequence[str] = (),
     turns: int = 1000,
+    than: str = DEFAULT,
 ) -> CheckedSchedule:
     left = itertools.chain(itertools.repeat(1.0, turns), itertools.repeat(0.0))
     return TimedCheck(
         device=board.device,
-        default="default",
+        other="default",
         schedule="header",
         unbuilt=dict.fromkeys(unbuilt, "No."),
         time=time or board,
-        promise=Promise(2.0, promised, board.device.clock.value),
+        promise=Promise(2.0, promised, board.device.clock.value, than=than),
         checked=HEADER,
         tolerance=0.05,
         time_left_s=lambda: next(left),
@@ -81,6 +85,14 @@ def test_it_may_be_five_per_cent_slower(now: float, promised: float, verdict: Ga
     assert found.speed_up is not None and found.speed_up.times == pytest.approx(now, rel=0.03)
     assert found.device == "pi" and found.now_ms is not None
     assert ("the header says 2.000" in found.message) == (found.verdict is GateVerdict.SLOWER and promised == 2.0)
+
+
+def test_a_sizes_own_schedule_is_compared_with_that_for_all_sizes() -> None:
+    found = check(Board(1.8), 2.0, than=GENERAL)
+    assert "times as fast as the schedule for all sizes (95 % interval" in found.message
+    assert figures(found)[0].endswith("), as the schedule for all sizes")
+    unbuilt = check(Board(2.0), 2.0, than=GENERAL, unbuilt=["default"], turns=2)
+    assert unbuilt.message == "Undecided: the schedule for all sizes cannot be built: No."
 
 
 def test_pairs_are_in_random_order_and_the_default_is_timed_alone() -> None:
