@@ -106,6 +106,9 @@ class DeviceSession:
     _paired: tuple[PairedTiming, ...] = field(init=False)
     _simulated: dict[tuple[str, str, bool], Timing] = field(default_factory=dict)
     _turn: threading.RLock = field(default_factory=threading.RLock)
+    # A turn may take minutes, and a run that ends does not wait for it.
+    _connecting: threading.Lock = field(default_factory=threading.Lock)
+    _closed: bool = False
 
     def __post_init__(self) -> None:
         self._speed = DeviceSpeed(self.device.name)
@@ -124,17 +127,27 @@ class DeviceSession:
             DeviceError: the device cannot be used.
         """
         with self._turn:
-            if self._transport is None:
-                self._transport = self.open_transport()
+            transport = self._connected()
             if not self._ready:
-                if isinstance(self._transport, AgentTransport):
-                    self._begin_epoch(self._transport)
+                if isinstance(transport, AgentTransport):
+                    self._begin_epoch(transport)
                     if self._is_full:
-                        self._transport.reclaim()
+                        transport.reclaim()
                         self._is_full = False
                 self._session(Tolerance()).push_inputs()
                 self._ready = True
+            return transport
+
+    def _connected(self) -> Transport:
+        with self._connecting:
+            if self._closed:
+                raise self._has_ended()
+            if self._transport is None:
+                self._transport = self.open_transport()
             return self._transport
+
+    def _has_ended(self) -> DeviceError:
+        return DeviceError(f"{self.device.name} was given back: the run has ended.")
 
     def _begin_epoch(self, transport: AgentTransport) -> None:
         boot = transport.open().boot
@@ -171,8 +184,10 @@ class DeviceSession:
             self._references.clear()
 
     def _session(self, tolerance: Tolerance, inputs: KernelInputs | None = None) -> Session:
-        assert self._transport is not None, "the device_session is opened first"
-        return Session(self.device, self._transport, inputs or self._sizes[0].inputs, tolerance)
+        transport = self._transport
+        if transport is None:
+            raise self._has_ended()
+        return Session(self.device, transport, inputs or self._sizes[0].inputs, tolerance)
 
     def sense(self) -> DeviceSense | None:
         """What its sensors say; None where there are none, or it does not answer."""
@@ -207,10 +222,12 @@ class DeviceSession:
                 self._transport.remove(file_name)
 
     def close(self) -> None:
-        """Give the device back."""
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+        """Give the device back, for good: what is under way does not open it again."""
+        with self._connecting:
+            self._closed = True
+            transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
         self._ready = False
 
     def reference(

@@ -17,7 +17,7 @@ from halide_autotune.devices.local.cores import CoreTurns
 from halide_autotune.devices.transport import Transport
 from halide_autotune.targets.cuda.device_code import CardCheck
 from halide_autotune.targets.cuda.ptxas import find_ptxas
-from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.errors import DeviceError, ToolchainError
 from halide_autotune.targets.generator.program import GeneratorProgram, open_generator
 from halide_autotune.targets.generator.reference import GeneratorReference
 from halide_autotune.targets.generator.run import AutoschedulerRequest
@@ -74,9 +74,9 @@ class WorkerState:
 
     def close(self) -> None:
         """Stop what is under way and close everything."""
-        self._closed = True
         self.stop.set()
         with self._lock:
+            self._closed = True
             programs, device_sessions = list(self._programs.values()), list(self._device_sessions.values())
         for program in programs:
             program.close()
@@ -138,9 +138,11 @@ class WorkerState:
         """The run's session with a device; a new one is not open yet.
 
         Raises:
-            DeviceError: there is no such device here.
+            DeviceError: there is no such device here, or the run has ended.
         """
         with self._lock:
+            if self._closed:
+                raise DeviceError(f"{device_name} cannot be used: the run has ended.")
             if device_name not in self._device_sessions:
                 device, open_it = self._find_device(device_name)
                 self._device_sessions[device_name] = DeviceSession(device, open_it, self.context.inputs)

@@ -10,12 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
 from halide_autotune.devices.device import Clock, Device
 from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from halide_autotune.devices.timing.measurement import Measurement
-from halide_autotune.devices.transport import RunOutcome
+from halide_autotune.devices.transport import RunOutcome, Transport
 from halide_autotune.targets.build.executable import Executable
+from halide_autotune.targets.errors import DeviceError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
 AT_ONCE = 4
@@ -70,3 +73,23 @@ def test_schedules_run_at_once_and_share_what_they_need() -> None:
     assert len(opened) == 1 and transport.pushed == {"reference": 1, "batch": 1}
     assert transport.runs == {"reference": 2, "batch": 2 * AT_ONCE}, "outputs and a time of the reference"
     assert measure("s0") == replace(timings[0], held_s=0.0), "and nothing runs again"
+
+
+def test_a_session_that_was_given_back_is_not_opened_again() -> None:
+    """A task that has begun while its run ended would keep the device for as long as the worker lives."""
+    transport, opened, closed = MeetingTransport(), list[Transport](), list[Transport]()
+    transport.close = lambda: closed.append(transport)  # type: ignore[method-assign]  # that it is called is the test
+
+    def open_transport() -> Transport:
+        opened.append(transport)
+        return transport
+
+    device = Device("pi", "ssh", "arm64", Clock.WALL, 1, uses_host_cores=False)
+    used, unused = (DeviceSession(device, open_transport, KernelInputs()) for _ in range(2))
+    used.open()
+    for session in (used, unused):
+        session.close()
+        with pytest.raises(DeviceError, match="pi was given back: the run has ended"):
+            session.open()
+        session.close()
+    assert opened == closed == [transport]
