@@ -272,7 +272,8 @@ class FarmWorker:
             message = str(failure)
         else:
             return
-        if device_name in self._failures:
+        # What a run that has ended still wanted is no failure of the device's.
+        if device_name in self._failures and run_id in self._runs:
             self._failures[device_name].append(DeviceFailure(time.time(), run_id, message[:_LONGEST_MESSAGE]))
 
 

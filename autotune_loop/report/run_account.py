@@ -13,10 +13,10 @@ from halide_autotune.targets.errors import RunFolderError
 _ACCOUNT_SQL = """
 SELECT count(*), coalesce(sum(is_timed), 0), coalesce(sum(NOT is_timed AND has_failed), 0),
        coalesce(sum(NOT is_timed AND NOT has_failed AND is_left), 0)
-FROM (SELECT EXISTS (SELECT 1 FROM measurements m WHERE m.symbol = c.symbol AND m.purpose = 'sample') AS is_timed,
-             EXISTS (SELECT 1 FROM failures f WHERE f.symbol = c.symbol AND f.reason <> :not_done) AS has_failed,
-             EXISTS (SELECT 1 FROM failures f WHERE f.symbol = c.symbol AND f.reason = :not_done) AS is_left
-      FROM candidates c)
+FROM (SELECT symbol IN (SELECT symbol FROM measurements WHERE purpose = 'sample') AS is_timed,
+             symbol IN (SELECT symbol FROM failures WHERE reason <> :not_done AND symbol IS NOT NULL) AS has_failed,
+             symbol IN (SELECT symbol FROM failures WHERE reason = :not_done AND symbol IS NOT NULL) AS is_left
+      FROM candidates)
 """
 
 

@@ -29,6 +29,10 @@ _MOST_PACKED_BYTES = 256 * 2**20
 _PACKING_LEVEL = 6
 _WORTH_PACKING = 0.9
 _BLOCK_BYTES = 2**20
+# As over weak radio.
+_SLOWEST_BYTES_PER_S = 100_000
+# Any lease that was just renewed lasts longer.
+_BRIEF_TRANSFER_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,10 @@ class SessionFiles:
 
     Args:
         name: of the session, hexadecimal.
-        lease: gives the fields that say who has the device's lease.
+        lease: gives the fields that say who has the device's lease, and that it is to last so many seconds at least.
     """
 
-    def __init__(self, session: AgentSession, device: str, name: str, lease: Callable[[], Fields]) -> None:
+    def __init__(self, session: AgentSession, device: str, name: str, lease: Callable[[float], Fields]) -> None:
         self._session = session
         self._device = device
         self._folder = f"s-{name}"
@@ -111,6 +115,7 @@ class SessionFiles:
         try:
             with os_error_as(DeviceError, f"{destination} cannot be written"):
                 for _ in range(2):
+                    self._hold_lease(name, there.size_bytes)
                     self._session.get(f"{self._folder}/{name}", beside)
                     if there == _File(beside.stat().st_size, file_sha256(beside)):
                         os.replace(beside, destination)
@@ -129,14 +134,21 @@ class SessionFiles:
         """Assume that the device has none of the files any more."""
         self._sent.clear()
 
-    def _fields(self) -> Fields:
-        return [("session", self._name), *self._lease()]
+    def _fields(self, lease_s: float = 0.0) -> Fields:
+        return [("session", self._name), *self._lease(lease_s)]
 
-    def _look(self, name: str) -> _Look:
+    def _look(self, name: str, lease_s: float = 0.0) -> _Look:
         """Return the device's free bytes, and the file if it exists."""
-        return self._session.ask_for(_Look, "hash", [*self._fields(), ("name", name)])
+        return self._session.ask_for(_Look, "hash", [*self._fields(lease_s), ("name", name)])
+
+    def _hold_lease(self, name: str, size_bytes: int) -> None:
+        """Have the lease last for a slow transfer, during which nothing renews it."""
+        transfer_s = size_bytes / _SLOWEST_BYTES_PER_S
+        if transfer_s > _BRIEF_TRANSFER_S:
+            self._look(name, transfer_s)
 
     def _send(self, source: Path, name: str, content: _Content) -> None:
+        self._hold_lease(name, content.file.size_bytes)
         part = f".part-{secrets.token_hex(8)}"
         accept = [
             *self._fields(),

@@ -20,6 +20,8 @@ from halide_autotune.targets.errors import DeviceError
 _BEATS_PER_LEASE = 3
 # The least that an agent takes.
 _SHORTEST_LEASE_S = 0.1
+# An agent refuses more than a week.
+_LONGEST_LEASE_S = 6 * 24 * 3600.0
 
 
 @dataclass
@@ -56,6 +58,13 @@ class SharedConnection:
             return self.own
         # What is left: an agent makes no lease longer than it is asked to.
         return replace(self.own, token=kept.token, ttl_s=max(_SHORTEST_LEASE_S, min(self.own.ttl_s, kept.left_s)))
+
+    def claim_for(self, least_s: float) -> LeaseClaim:
+        """The same, to last at least so long; a lease that was taken by hand ends when its owner has said."""
+        claim = self.claim
+        if claim.token != self.own.token:
+            return claim
+        return replace(claim, ttl_s=max(claim.ttl_s, min(least_s, _LONGEST_LEASE_S)))
 
     @property
     def is_first(self) -> bool:

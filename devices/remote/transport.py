@@ -261,8 +261,8 @@ class AgentTransport:
                     self._heard_of_loss = self._connection.lose_lease(trouble)
                 raise
 
-    def _lease(self) -> Fields:
-        return self._connection.claim.fields()
+    def _lease(self, least_s: float = 0.0) -> Fields:
+        return self._connection.claim_for(least_s).fields()
 
     def _stay_open(self) -> None:
         if self._session.connected:

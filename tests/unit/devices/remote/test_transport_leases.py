@@ -9,7 +9,7 @@ import pytest
 
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.lease.token import LeaseToken
-from halide_autotune.devices.remote import shared_connection
+from halide_autotune.devices.remote import session_files, shared_connection
 from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import leases_of, local_transport, release_lease_of, take_lease_of
 from tests.contract.local_link import LocalLink
@@ -35,6 +35,34 @@ def test_the_heartbeat_keeps_the_lease(home: Path, cache: ContentCache, monkeypa
     kept.close()
     other.open()
     other.close()
+
+
+@pytest.mark.parametrize("is_by_hand", [False, True])
+def test_the_lease_lasts_for_a_slow_transfer(
+    home: Path, cache: ContentCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_by_hand: bool
+) -> None:
+    """Nothing renews it while a file is sent or fetched."""
+    link = LocalLink(home)
+    token = LeaseToken("c" * 32, time.time() + 50) if is_by_hand else None
+    sender = local_transport(home, cache, link=link, taken_by_hand=lambda: token)
+    looking = local_transport(home, cache)
+    sender.open()
+    monkeypatch.setattr(session_files, "_SLOWEST_BYTES_PER_S", 10)
+    left_s = list[float]()
+
+    def look(content: bytes) -> bytes:
+        left_s.extend(lease.expires_in_s for lease in leases_of(looking))
+        return content
+
+    link.damage_put = [look]
+    (tmp_path / "large").write_bytes(bytes(5000))
+    sender.push(tmp_path / "large", "large")
+    sender.pull("large", tmp_path / "back")
+    (one,) = left_s
+    assert one <= 50 if is_by_hand else 400 < one <= 500
+    sender.close()
+    assert is_by_hand or leases_of(looking) == (), "it is given back all the same"
+    looking.close()
 
 
 def test_a_lease_taken_by_force_is_told_by_the_next_operation(
