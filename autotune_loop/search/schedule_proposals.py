@@ -195,7 +195,8 @@ class ScheduleProposals:
     def _proposals(
         self, technique: str, population: Population, count: int, seed: str, task_index: int
     ) -> Iterator[tuple[Proposal, str]]:
-        """What a technique proposes, with the hashes of the schedules; a plug-in that fails is not asked again.
+        """What a technique proposes, with the hashes of the schedules. A plug-in that fails is not asked again, nor is
+        any that the pipeline is too deep for.
 
         Loops take the place of vectors that fail.
         """
@@ -208,11 +209,14 @@ class ScheduleProposals:
                 yield proposal, self.drafts.sha256(draft, task_index)
         except (Exception, SystemExit) as error:
             asked = self._techniques[technique]
-            if not isinstance(asked, PlugInTechnique):
+            if isinstance(asked, PlugInTechnique):
+                why = f"{asked.title} failed, and is not asked again in this run: {told(error)}"
+            elif isinstance(error, RecursionError):
+                why = f"{technique} is not asked again in this run: too many Funcs are computed within each other."
+            else:
                 raise
             self._faulty.add(technique)
-            text = f"{asked.title} failed, and is not asked again in this run: {told(error)}"
-            self.listen(Notice(text, warning=True))
+            self.listen(Notice(why, warning=True))
 
     def _faults(self, population: Population) -> VectorFaults:
         names = population.names

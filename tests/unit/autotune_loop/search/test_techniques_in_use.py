@@ -102,6 +102,20 @@ def test_a_packages_technique_that_fails_is_told_and_not_asked_again(
     assert alone.proposals.techniques(0) == (SAMPLING,), "a run goes on"
 
 
+def test_a_technique_that_a_pipeline_is_too_deep_for_is_not_asked_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_deep(evolution: Evolution, population: Population, count: int, source: Random) -> Iterator[Proposal]:
+        return too_deep(evolution, population, count, source)
+
+    monkeypatch.setattr(Evolution, "propose", too_deep)
+    run = make("sampling,sketches,evolution")
+    assert run.propose(WORK, EVOLUTION, sampled(run), known(run), 6, 0) == []
+    (notice,) = (event for event in run.heard if isinstance(event, Notice))
+    assert notice.warning and notice.text.startswith("evolution is not asked again in this run: too many Funcs")
+    assert run.proposals.techniques(0) == (SAMPLING, SKETCHES)
+
+
 class Curious:
     """Somebody's technique, which keeps what it is given."""
 
