@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,11 @@ def _model(text: str) -> Any:
 def _load(path: Path) -> Any:
     if not path.is_file():
         raise NetworkError(f"There is no model {path}.", next_step="Check the path.")
+    if not zipfile.is_zipfile(path):
+        raise NetworkError(
+            f"{path} cannot be read as a Keras model: it is no zip file, as a .keras file is.",
+            next_step="Save the model again, and check that the file is complete.",
+        )
     import keras
 
     try:

@@ -58,6 +58,14 @@ class RunOfPipeline:
         return techniques(self.task.samples)
 
     @property
+    def given(self) -> str:
+        """The parameters and sizes that the pipeline was given, as people say them."""
+        spec = self.run.record.spec
+        task = spec.tasks[self.task.task_index]
+        words = {**task.parameters, **task.estimates, **spec.options.inputs.sizes}
+        return " ".join(f"{name}={value}" for name, value in words.items()) or "the generator's own"
+
+    @property
     def by_device(self) -> dict[str, tuple[int, float]]:
         """Device → how many schedules it timed, and the fastest of them in milliseconds."""
         return self.task.by_device
@@ -96,7 +104,10 @@ class Comparison:
         if len(devices) > 1:
             return f"The times are of different devices: {'; '.join(', '.join(names) for names in sorted(devices))}."
         targets = {one.run.record.spec.profile.halide_target for one in self.runs}
-        return f"The runs are for different targets: {', '.join(sorted(targets))}." if len(targets) > 1 else ""
+        if len(targets) > 1:
+            return f"The runs are for different targets: {', '.join(sorted(targets))}."
+        given = {one.given for one in self.runs}
+        return f"The runs have different parameters or sizes: {'; '.join(sorted(given))}." if len(given) > 1 else ""
 
     @property
     def moments_s(self) -> tuple[float, ...]:

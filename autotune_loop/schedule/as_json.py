@@ -84,8 +84,9 @@ def parse_json(text: str) -> Schedule:
     try:
         schedule = _schedule(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise GeneratorError(
-            f"The schedule is not JSON as `sdk schedule show --format json` prints it: {error!r}.",
+            f"The schedule is not JSON as `sdk schedule show --format json` prints it: {why}.",
             next_step="Compare it with what that command prints.",
         ) from error
     check_schedule(schedule)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.parameters.space import set_text
 from halide_autotune.autotune_loop.shipping.run_winner import RunWinner
 from halide_autotune.autotune_loop.store.published import Published
@@ -36,9 +37,10 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str, size:
     `speed_up_high` its interval; None if the result is not `confirmed`. `speed_up_than` is what it was faster than.
     `date` is that of the last measurement, in UTC.
     `size` is there only for a schedule that is for one size, and its times are of that size.
-    `no_default` is there only where the default has no time, `tuned_parameters` and `default_parameters` only where
-    parameters were tuned, and `weights_sha256` only where they were not. `sizes` is there only where there are several;
-    the other times are then geometric means of those that it has.
+    `no_default` is there only where the default has no time, `default_search` only where a cheaper search than the full
+    one gave it, `tuned_parameters` and `default_parameters` only where parameters were tuned, and `weights_sha256` only
+    where they were not. `sizes` is there only where there are several; the other times are then geometric means of
+    those that it has.
     """
     profile, made_with, recorded = run.record.spec.profile, run.record.made_with, run.facts
     tuned, default, speed_up = recorded.published.tuned, recorded.published.default, recorded.published.speed_up
@@ -81,6 +83,8 @@ def make_provenance(run: RunWinner, algorithm_hash: str, sdk_version: str, size:
         facts["sizes"] = "; ".join(f"{time_ms:.4g} ms at {size}" for size, time_ms in tuned.by_size_ms.items())
     if size:
         facts["size"] = size
+    if default is not None and recorded.default_is_greedy:
+        facts["default_search"] = Origin.GREEDY.value
     if recorded.published.no_default is not None:
         facts["no_default"] = recorded.published.no_default.what
     return {name: _presentable(fact) for name, fact in facts.items()}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.store.published import INCUMBENT, OWN, Published, newest_published, read_published
 from halide_autotune.autotune_loop.store.read_database import check_schema_version, read_database
 from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule, read_size_schedules
@@ -30,6 +31,7 @@ class RecordedFacts:
         weights_sha256: of the newest accepted weights; None without any.
         tuned_unix_s: when its last measurement was recorded.
         size_schedules: what is used at each size; empty with one size, or where that was not decided.
+        default_is_greedy: a greedy search gave the default, because the full one would not have ended in time.
     """
 
     published: Published
@@ -38,6 +40,7 @@ class RecordedFacts:
     weights_sha256: str | None
     tuned_unix_s: float
     size_schedules: tuple[SizeSchedule, ...] = ()
+    default_is_greedy: bool = False
 
 
 def read_recorded_facts(header: Path, path: Path, task_index: int) -> RecordedFacts:
@@ -139,4 +142,8 @@ def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: i
         weights_sha256=None if weights is None else str(weights[0]),
         tuned_unix_s=tuned_unix_s,
         size_schedules=read_size_schedules(database, path, task_index, sha256),
+        default_is_greedy=database.execute(
+            "SELECT count(*) FROM candidates WHERE task=? AND round=0 AND origin=?", (task_index, Origin.GREEDY.value)
+        ).fetchone()[0]
+        > 0,
     )

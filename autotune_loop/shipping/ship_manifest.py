@@ -171,7 +171,7 @@ def read_manifest(folder: Path) -> ShipManifest:
         RunFolderError: there is none, or it is damaged; the message has the place.
     """
     path = folder / FILE_NAME
-    source = Source(f"{path} is damaged", RunFolderError, next_step="Restore it, or ship again.")
+    source = Source(f"{path} is damaged", RunFolderError, next_step="Restore it, or ship to another folder.")
     try:
         text = source.read(path, most_bytes=_MAXIMUM_BYTES)
     except FileNotFoundError as error:

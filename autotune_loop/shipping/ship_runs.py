@@ -36,10 +36,11 @@ def require_confirmed(run: RunWinner, program: GeneratorProgram) -> RunWinner:
     if published.confirmed:
         return run
     why = published.message.removeprefix("Unconfirmed: ").rstrip(".")
+    resume = f"ontinue the run (sdk autotune --resume {run.folder})"
+    ways = f"C{resume}" if published.parameters else f"Hold a play-off now with --play-off, c{resume}"
     raise RunFolderError(
         f"The winner {run.path} is unconfirmed: {why}.",
-        next_step=f"Hold a play-off now with --play-off, continue the run (sdk autotune --resume {run.folder}),"
-        " or ship it as it is with --allow-unconfirmed.",
+        next_step=f"{ways}, or ship it as it is with --allow-unconfirmed.",
     )
 
 

@@ -122,6 +122,10 @@ def check_schema_version(path: Path, version: int) -> None:
     Raises:
         RunFolderError: it has another schema version.
     """
+    if not version:
+        raise RunFolderError(
+            f"{path} is empty or damaged.", next_step="Restore it from a copy of the run folder, or start a new run."
+        )
     if version != SCHEMA_VERSION:
         raise RunFolderError(
             f"{path} has schema version {version}; this SDK reads version {SCHEMA_VERSION}.",

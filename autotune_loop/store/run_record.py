@@ -78,6 +78,9 @@ def _rows(value: object, key: str) -> Iterator[tuple[str, object]]:
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from _rows(item, f"{key}.{name}" if key else name)
+    elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        for place, item in enumerate(value):
+            yield from _rows(item, f"{key}.{place}")
     elif value not in (None, "", []):
         yield key, value
 

@@ -6,8 +6,7 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +35,7 @@ from halide_autotune.autotune_loop.store.run_record import FILE_NAME, RunRecord,
 from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
 from halide_autotune.autotune_loop.store.size_schedules import SizeSchedule
 from halide_autotune.targets.build.executable import KernelObject
-from halide_autotune.targets.errors import GeneratorError, RunFolderError, os_error_as
+from halide_autotune.targets.errors import GeneratorError, RunFolderError, os_error_as, remedy
 from halide_autotune.targets.lowering.lower import read_nest
 from halide_autotune.targets.process.atomic_write import remove_unfinished, write_atomically
 from halide_autotune.targets.process.file_lock import lock_alone
@@ -142,9 +141,16 @@ class RunStore:
             made_with = replace(old.made_with, incumbent_sha256=now)
             replace(old, spec=record.spec, made_with=made_with).write(self.folder)
 
-    def _writing(self) -> AbstractContextManager[None]:
-        next_step = "Free disk space, then continue with --resume."
-        return os_error_as(RunFolderError, f"{self.folder} cannot be written", next_step=next_step)
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            step = remedy(error) or "Remove what is in its place."
+            raise RunFolderError(
+                f"{error.filename2 or error.filename or self.folder} cannot be written: {error.strerror or error}.",
+                next_step=f"{step} Then continue with --resume.",
+            ) from error
 
     @property
     def start_weights(self) -> Path:

@@ -16,7 +16,7 @@ from halide_autotune.devices.inventory.address import (
     parse_ssh_address,
     parse_url_address,
 )
-from halide_autotune.devices.inventory.inventory import DeviceMachine, Fact, InventoryDevice
+from halide_autotune.devices.inventory.inventory import RESERVED_NAMES, DeviceMachine, Fact, InventoryDevice
 from halide_autotune.devices.remote_place import (
     AdbAddress,
     Address,
@@ -46,7 +46,6 @@ _HIGHEST_CORE = 4095
 _MOST_ITEMS = 64
 _MOST_SLOTS = 64
 _LONGEST_TEXT_CHARACTERS = 1024
-_RESERVED_NAMES = ("local", "qemu", "hexagon-sim")
 _DEVICE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CORE_RANGES = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*", re.ASCII)
 # What a shell on the device takes as it is.
@@ -200,7 +199,7 @@ def check_device_name(name: str, where: str) -> None:
         raise DeviceError(
             f"{where}: {name[:80]!r} is not a device's name; expected at most 64 letters, digits, '.', '_' and '-'."
         )
-    if name in _RESERVED_NAMES:
+    if name in RESERVED_NAMES:
         raise DeviceError(f"{where}: a device cannot be called '{name}', which means this machine.")
 
 

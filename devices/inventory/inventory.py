@@ -18,6 +18,9 @@ _cache_bytes = whole_number(1, 2**40)
 
 Fact = bool | int | float | str | tuple[bool | int | float | str, ...]
 
+# This machine, its emulator and Qualcomm's simulator.
+RESERVED_NAMES = ("local", "qemu", "hexagon-sim")
+
 
 @dataclass(frozen=True)
 class DeviceMachine:
@@ -112,6 +115,11 @@ class Inventory:
         for device in self.devices:
             if device.name == name:
                 return device
+        if name in RESERVED_NAMES:
+            raise UsageError(
+                f"{name!r} is no device of the inventory: it is this machine, or its emulator.",
+                next_step="It needs no entry: `sdk doctor` says whether it is ready.",
+            )
         if not self.devices:
             raise UsageError(
                 f"There is no device {name[:80]!r}: {self.file} names none.", next_step="Add it: `sdk devices add`."

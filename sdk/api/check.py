@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from halide_autotune.autotune_loop.candidate import Origin
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.measure.kernel_bench import BenchPlan, KernelBench, open_kernel_bench
 from halide_autotune.autotune_loop.play_off.times import turn_settings
@@ -32,6 +33,7 @@ from halide_autotune.sdk.select.device_choice import profile_of_devices
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.errors import DeviceError, GeneratorError, SdkError
 from halide_autotune.targets.generator.reference import parse_parameters
+from halide_autotune.targets.schedule.autoschedulers import GREEDY
 from halide_autotune.targets.values.options import check_options, with_whole_paths
 
 Progress = Callable[[str], None]
@@ -138,6 +140,8 @@ class _Gate:
             yield replace(checked, verdict=GateVerdict.NO_DEVICE, message=str(chosen))
             return
         default = chosen.choice.profile.autoscheduler.name.lower()
+        if schedule.provenance.get("default_search") == Origin.GREEDY.value:
+            default += GREEDY
         headers = default if general is None else str(self.folder / general), str(self.folder / schedule.header)
         asked = self._asked(promise)
         try:

@@ -61,11 +61,13 @@ def shown_schedule(schedule: Schedule | Path, form: ShowFormat = ShowFormat.LOOP
 
 
 def _read_file(path: Path) -> Schedule:
-    if path.suffix != ".json":
-        return parse_shipped_schedule(read_header(path))
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
+        text = read_header(path) if path.suffix != ".json" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise GeneratorError(
             f"The schedule {path} cannot be read: {error}.", next_step="Check the path and its permissions."
         ) from error
+    try:
+        return parse_json(text) if path.suffix == ".json" else parse_shipped_schedule(text)
+    except GeneratorError as error:
+        raise GeneratorError(f"{path}: {error.message}", next_step=error.next_step) from error

@@ -242,9 +242,11 @@ def _disk(cache_folder: Path) -> Check:
     existing = cache_folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
+    usage = shutil.disk_usage(existing)
+    # /proc and its like have no place for anything.
+    if not (existing.is_dir() and os.access(existing, os.W_OK) and usage.total):
         return Check("cache folder", False, f"{existing} is not a writable folder", "Set SDK_CACHE_DIR to another.")
-    free_bytes = shutil.disk_usage(existing).free
+    free_bytes = usage.free
     passed = free_bytes >= SMALLEST_FREE_DISK_BYTES
     fix = "" if passed else "Free some space, or set SDK_CACHE_DIR to a folder on another disk."
     return Check("cache folder", passed, f"{free_bytes / _GIB:.1f} GiB free for {cache_folder}", fix)

@@ -7,6 +7,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from halide_autotune.weights.weights_file import read_weights, weights_sha256
 _ROUNDING = 1e-6
 _MOST_TOLD = 3
 _FROM_A_COPY = "Restore it from a copy of the run folder."
+_LEARN_AGAIN = "Delete the file and run again with --resume: the run learns again from all its samples."
 
 
 def check_run(folder: Path) -> list[Check]:
@@ -193,6 +195,8 @@ def _weights(run: RecordedRun) -> Iterator[Check]:
         if check.passed:
             problem = "" if check.found in known else "they are not what the run has recorded"
             check = Check(name, not problem, problem or "as recorded", _fix(problem, _FROM_A_COPY))
+        elif name == "updated.weights":
+            check = replace(check, fix=_LEARN_AGAIN)
         yield check
 
 

@@ -11,8 +11,9 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.autotune_loop.store.run_record import RunRecord
 from halide_autotune.sdk.options.autotune_options import GeneratorOptions, given_build, parse_argument_sets
+from halide_autotune.sdk.output import shown_path
 from halide_autotune.sdk.project.file import Project, ProjectGenerator
-from halide_autotune.sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder
+from halide_autotune.sdk.project.run_folders import check_run_folder, latest_run_folder, newest_run_folder, run_folders
 from halide_autotune.targets.cmake.generator import cmake_generator
 from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.generator.reference import (
@@ -21,6 +22,7 @@ from halide_autotune.targets.generator.reference import (
     parse_parameters,
     unqualified,
 )
+from halide_autotune.targets.values.checks import nearest_hint
 from halide_autotune.targets.values.options import (
     DeclaredOption,
     differing_options,
@@ -46,12 +48,24 @@ def resumed_folder(values: Mapping[str, Any], folder: Path | None, project: Proj
     generators: tuple[str, ...] = values.get("generator", ())
     if folder is None and len(generators) == 1 and Path(generators[0]).is_dir():
         folder = Path(generators[0])
+    if folder is None and len(generators) == 1 and _is_no_generator(project.named(generators[0]), values):
+        known = [shown_path(each) for each in run_folders(Path.cwd())]
+        raise UsageError(
+            f"--resume: there is no run folder {generators[0]}{nearest_hint(generators[0], known)}.",
+            next_step="Give the folder of a run, or leave it out for the newest one.",
+        )
     if folder is not None:
         return check_run_folder(folder)
     if not generators and "target" not in values:
         return latest_run_folder(Path.cwd())
     named = [_named(project.named(generator), values) for generator in generators]
     return newest_run_folder(Path.cwd(), named, values.get("target"))
+
+
+def _is_no_generator(entry: ProjectGenerator, values: Mapping[str, Any]) -> bool:
+    """Whether what is no folder is no generator either: no file, and no target of CMake."""
+    file = Path(entry.generator.partition(":")[0])
+    return not (file.suffix or file.exists()) and given_build(values, entry).cmake is None
 
 
 def _named(entry: ProjectGenerator, values: Mapping[str, Any]) -> GeneratorReference:

@@ -34,8 +34,8 @@ def next_commands(run: RecordedRun) -> dict[str, str]:
             against = _to_beat(task, spec.profile.autoscheduler.name)
             lines[f"time {which} in turns"] = _play_off_line(task, [against, schedule], tuned, devices)
     if run.headers:
-        confirmed = all(header.published.confirmed for header in run.headers.values())
-        lines["ship it"] = command_line("ship", folder, "-o", "schedules", *([] if confirmed else ["--play-off"]))
+        winners = [(header.published.confirmed, header.published.parameters) for header in run.headers.values()]
+        lines |= ship_line(folder, winners)
         if any(not header.published.parameters for header in run.headers.values()):
             lines["say why it is fast"] = command_line("explain", folder)
     if run.samples:
@@ -77,6 +77,18 @@ def build_line(task: TuningTask, schedule: str, tuned: Mapping[str, str], device
     if devices.hexagon_sdk_root is not None:
         words += ["--hexagon-sdk-root", str(devices.hexagon_sdk_root)]
     return command_line("build", *words, "--schedule", schedule)
+
+
+def ship_line(folder: str, winners: Sequence[tuple[bool, Mapping[str, str]]]) -> dict[str, str]:
+    """`sdk ship`, with a play-off where a winner needs one; nothing where only the run can confirm one: parameters.
+
+    Args:
+        winners: whether each is confirmed, and its tuned parameters.
+    """
+    if any(parameters and not confirmed for confirmed, parameters in winners):
+        return {}
+    needs_one = not all(confirmed for confirmed, _ in winners)
+    return {"ship it": command_line("ship", folder, "-o", "schedules", *(["--play-off"] if needs_one else []))}
 
 
 def resume_line(folder: str, rounds_done: int, rounds: int) -> str:

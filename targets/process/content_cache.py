@@ -49,7 +49,7 @@ class ContentCache:
 
     def _build(self, path: Path, build: Callable[[Path], None]) -> None:
         folder = path.with_name(f".building-{path.name}")
-        with _writing(self.root):
+        with self.writing():
             # One that is there is a killed process's, since this one has the lock.
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -58,7 +58,7 @@ class ContentCache:
             build(fresh)
             if not fresh.is_file() or fresh.stat().st_size == 0:
                 raise ToolchainError(f"Building {path.name} succeeded but wrote no file.")
-            with _writing(self.root):
+            with self.writing():
                 _sync(fresh)
                 seal = fresh.with_name(_seal_path(path).name)
                 seal.write_text(_seal(fresh))
@@ -69,9 +69,20 @@ class ContentCache:
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Wrap what cannot be written into the folder.
+
+        Raises:
+            ToolchainError: that failed.
+        """
+        next_step = "Free some disk space, or set SDK_CACHE_DIR to a folder that can be written."
+        with os_error_as(ToolchainError, f"The cache folder {self.root} cannot be written", next_step=next_step):
+            yield
+
+    @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
         with ExitStack() as held:
-            with _writing(self.root):
+            with self.writing():
                 locks = self.root / "locks"
                 locks.mkdir(parents=True, exist_ok=True)
                 # Lock files stay: if one were removed while a process waits for it, two could build.
@@ -116,13 +127,3 @@ def _is_sealed(path: Path) -> bool:
 def _sync(path: Path) -> None:
     with open(path, "rb") as file:
         os.fsync(file.fileno())
-
-
-@contextmanager
-def _writing(root: Path) -> Iterator[None]:
-    with os_error_as(
-        ToolchainError,
-        f"The cache folder {root} cannot be written",
-        next_step="Free some disk space, or choose another cache folder.",
-    ):
-        yield

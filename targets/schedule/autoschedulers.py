@@ -18,6 +18,8 @@ from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 # Mullapudi2016's own default for the cost of a load relative to an arithmetic operation.
 _MULLAPUDI_BALANCE = 40
 _FALLBACK_CACHE_BYTES = 8 * 2**20
+# Behind the name of a profile's autoscheduler: its search with a beam of one.
+GREEDY = ":greedy"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ def resolve_schedule(
 ) -> ScheduleChoice:
     """Return the schedule for `own`, the name of an autoscheduler, or the path of a `.schedule.h` or of JSON.
 
+    The profile's autoscheduler with `GREEDY` behind its name keeps one state in its beam search.
+
     Args:
         apply_header: from the text of the file to what applies it.
 
@@ -62,6 +66,8 @@ def resolve_schedule(
             return ScheduleChoice(text, li2018(halide, parallelism))
         case word if word == profile_name:
             return ScheduleChoice(text, profile_autoscheduler(halide, profile, parallelism, {}))
+        case word if word == f"{profile_name}{GREEDY}":
+            return ScheduleChoice(text, profile_autoscheduler(halide, profile, parallelism, {"beam_size": "1"}))
     path = Path(text)
     if not path.is_file():
         raise UsageError(
@@ -70,7 +76,10 @@ def resolve_schedule(
             " or li2018.",
         )
     schedule = _read_json(path) if path.suffix == ".json" else read_schedule(path)
-    return ScheduleChoice(text, apply_header(schedule), searches=False)
+    try:
+        return ScheduleChoice(text, apply_header(schedule), searches=False)
+    except GeneratorError as error:
+        raise GeneratorError(f"{path}: {error.message}", next_step=error.next_step) from error
 
 
 def _read_json(path: Path) -> str:

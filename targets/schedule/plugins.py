@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import SCHEDULE_PATH, AutoschedulerRequest
 from halide_autotune.targets.process.scratch_folder import scratch_folder
 from halide_autotune.targets.schedule.header import schedule_name
@@ -55,7 +56,15 @@ def schedule_autoscheduler(schedule_text: str, compiler: HostCppCompiler) -> Aut
         header.write_text(schedule_text)
         source = folder / "schedule_plugin.cpp"
         source.write_text(_SCHEDULE_SOURCE.format(name=schedule_name(schedule_text), autoscheduler=_SCHEDULE))
-        return AutoschedulerRequest(_SCHEDULE, (compiler.build_plugin(source),))
+        try:
+            return AutoschedulerRequest(_SCHEDULE, (compiler.build_plugin(source),))
+        except GeneratorError as error:
+            # The files that the compiler names are gone by now.
+            first = error.message.partition("error: ")[2].split("\n")[0]
+            raise GeneratorError(
+                f"The schedule header does not compile{first and f': {first}'}.",
+                next_step="Use a header that `sdk autotune`, `sdk ship` or an autoscheduler of Halide 21 wrote.",
+            ) from error
 
 
 def replay_autoscheduler(schedule: Path, compiler: HostCppCompiler) -> AutoschedulerRequest:

@@ -217,8 +217,9 @@ class HostCppCompiler:
                 "read": {str(path): sha256 for path, sha256 in known.items()},
                 "missing": [str(path) for path in _missing([source, *known], folders)],
             }
-            note.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(note, json.dumps(facts).encode())
+            with self._cache.writing():
+                note.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(note, json.dumps(facts).encode())
         return known
 
     def _is_system(self, header: Path) -> bool:

@@ -8,7 +8,7 @@ from halide_autotune.autotune_loop.run.result import Outcome, TuneResult
 from halide_autotune.autotune_loop.store.run_record import read_run_record
 from halide_autotune.sdk.display.display import RESUME_IT, FollowUp
 from halide_autotune.sdk.output import shown_path
-from halide_autotune.sdk.project.next_commands import build_line, command_line, resume_line
+from halide_autotune.sdk.project.next_commands import build_line, command_line, resume_line, ship_line
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 
 
@@ -27,8 +27,8 @@ def follow_up(result: TuneResult) -> FollowUp:
     if result.totals.samples_timed:
         lines["look at it"] = command_line("report", folder)
     if any(tuned.is_published for tuned in result.tuned):
-        confirmed = all(tuned.confirmed for tuned in result.tuned)
-        lines["ship it"] = command_line("ship", folder, "-o", "schedules", *([] if confirmed else ["--play-off"]))
+        winners = [(tuned.confirmed, tuned.tuned_parameters) for tuned in result.tuned]
+        lines |= ship_line(folder, winners)
     if result.outcome is not Outcome.EXHAUSTED:
         lines[RESUME_IT] = resume_line(folder, result.totals.rounds, spec.options.limits.rounds)
     return lines

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.display.quantities import count_text, duration_text, time_text
-from halide_autotune.sdk.options.autotune_options import CommandOptions
+from halide_autotune.sdk.options.autotune_options import CommandOptions, GeneratorOptions
 from halide_autotune.sdk.output import print_json, show_progress
 from halide_autotune.sdk.project.file import find_project
 from halide_autotune.sdk.service.interrupts import stop_on_interrupt
 from halide_autotune.targets.errors import UsageError
 from halide_autotune.targets.process.stop_signal import StopSignal
+from halide_autotune.targets.values.options import options_of
 
 if TYPE_CHECKING:
     from halide_autotune.autotune_loop.report.replay import Replay, ReplayedRound
@@ -35,6 +37,12 @@ def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Pa
 
     if values.get("generator"):
         raise UsageError("--replay takes its schedules from the run; leave the generator out.")
+    if command.resume:
+        raise UsageError("--replay looks recorded schedules up, and --resume times new ones; leave one of them out.")
+    if unused := _unused(values):
+        raise UsageError(
+            f"--replay takes what was tuned, and what it was timed on, from the run; leave out {', '.join(unused)}."
+        )
     if command.notify:
         raise UsageError("--notify tells how a run ends, and a replay is none.", next_step="Leave --notify out.")
     options = run_options(values, find_project(Path.cwd()))
@@ -55,6 +63,12 @@ def run_replay(values: Mapping[str, object], command: CommandOptions, folder: Pa
         typer.echo(f"{count_text(looked_up, 'recorded schedule')} in {duration_text(duration_s)}; no device was used")
     if stop.is_set():
         raise typer.Exit(130)
+
+
+def _unused(values: Mapping[str, object]) -> list[str]:
+    """The options that were typed and that say what is tuned, how it is called, or where it is timed."""
+    of_run = [option for option in options_of(RunOptions) if option.path[0] in ("devices", "inputs")]
+    return [option.label for option in (*options_of(GeneratorOptions), *of_run) if option.keyword in values]
 
 
 def _round_text(done: ReplayedRound) -> str:

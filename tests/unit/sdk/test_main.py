@@ -8,11 +8,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import typer
 
 import halide_autotune.sdk.main as sdk_main
+from halide_autotune.sdk import entry
 from halide_autotune.targets.errors import ProfileError, UsageError
 
 ROOT = Path(__file__).parents[3]
@@ -28,6 +30,26 @@ def run(*arguments: str, cache: Path, **variables: str) -> subprocess.CompletedP
         timeout=240,
         check=False,
     )
+
+
+class Interrupted(ModuleType):
+    """The command's modules, while Ctrl-C comes."""
+
+    def __getattr__(self, name: str) -> object:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_the_command_is_loaded_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, sdk_main.__name__, Interrupted("main"))
+        assert entry.main() == 130
+    assert capsys.readouterr().err == "sdk: interrupted.\n"
+    monkeypatch.setattr(sdk_main, "main", lambda: 7)
+    assert entry.main() == 7
+    (script,) = (each for each in importlib.metadata.entry_points(group="console_scripts") if each.name == "sdk")
+    assert script.load() is entry.main
 
 
 @pytest.fixture(autouse=True)

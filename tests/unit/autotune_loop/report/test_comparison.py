@@ -65,6 +65,15 @@ def test_times_of_two_clocks_or_devices_do_not_compare(runs: dict[str, RecordedR
     assert found.to_dict()["times_compare"] is False
 
 
+def test_times_of_two_sizes_do_not_compare(tmp_path: Path) -> None:
+    for width in ("512", "1536"):
+        spec = make_spec(make_task("harris", parameters={"width": width}))
+        write_run_folder(tmp_path / width, 3, spec=spec)
+    (found,) = compare_runs([read_recorded_run(tmp_path / width) for width in ("512", "1536")])
+    assert found.why_not_compared == "The runs have different parameters or sizes: width=1536; width=512."
+    assert found.settings["spec.tasks.0.parameters.width"] == ("512", "1536")
+
+
 def test_runs_of_different_pipelines_are_refused_by_what_they_tuned(runs: dict[str, RecordedRun]) -> None:
     with pytest.raises(UsageError, match=r"one: harris; other: blur; empty: nothing yet"):
         compare_runs([runs["one"], runs["other"], runs["empty"]])

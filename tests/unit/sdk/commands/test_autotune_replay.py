@@ -32,6 +32,12 @@ def test_a_replay_prints_rounds_and_json(
     [
         (["--replay", "nowhere"], 1, "is not a run folder"),
         (["blur.py", "--replay", "nowhere"], 2, "leave the generator out"),
+        (
+            ["--replay", "nowhere", "-p", "width=7", "-t", "host", "--device", "pi"],
+            2,
+            "leave out --parameter, --target, --device",
+        ),
+        (["--replay", "nowhere", "--resume"], 2, "leave one of them out"),
         (["--replay", "nowhere", "--loss", "mean"], 2, "--loss must be"),
     ],
 )

@@ -27,6 +27,7 @@ def test_resume_without_a_run(folder: Path, capsys: pytest.CaptureFixture[str]) 
     for arguments, words in (
         (["blur.py", "-t", "host"], "--resume: there is no run of blur.py for host in "),
         ([], "There is no run in "),
+        (["tuned/blur-hots-1"], "--resume: there is no run folder tuned/blur-hots-1"),
         (["tuned/blur-host-1"], "--resume: tuned/blur-host-1 is not a run folder: it has no run.toml."),
     ):
         assert main(["autotune", *arguments, "--resume"]) == 2

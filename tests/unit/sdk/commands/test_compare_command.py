@@ -48,7 +48,7 @@ def test_winners_of_different_sizes_are_not_timed_in_turns(project: Path, capsys
     write_run_folder(project / "larger", 5, spec=make_spec(make_task("harris", parameters={"width": "4096"})))
     assert main(["compare", "first", "larger"]) == 0
     said = capsys.readouterr().out
-    assert "The runs were not timed in turns." in said and "To decide" not in said
+    assert "The runs have different parameters or sizes" in said and "To decide" not in said
 
 
 def test_times_of_different_clocks_are_kept_apart(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.specification.options import RunOptions
-from halide_autotune.sdk.project.next_commands import next_commands
+from halide_autotune.sdk.project.next_commands import next_commands, ship_line
 from tests.recorded_run_folder import write_run_folder
 from tests.run_specs import make_spec, make_task
 
@@ -35,6 +35,21 @@ def test_every_command_is_about_this_run(tmp_path: Path, monkeypatch: pytest.Mon
         "replay it": "sdk autotune --replay tuned/harris-arm64-1",
         "resume it": "sdk autotune --resume tuned/harris-arm64-1",
     }
+
+
+@pytest.mark.parametrize(
+    ("winners", "options"),
+    [
+        ([(True, {}), (True, {"tile": "8"})], []),
+        ([(True, {"tile": "8"}), (False, {})], ["--play-off"]),
+        ([(True, {}), (False, {"tile": "8"})], None),  # only the run can confirm parameters
+    ],
+)
+def test_what_is_not_confirmed_ships_with_a_play_off(
+    winners: list[tuple[bool, dict[str, str]]], options: list[str] | None
+) -> None:
+    expected = {} if options is None else {"ship it": shlex.join(["sdk", "ship", "run", "-o", "schedules", *options])}
+    assert ship_line("run", winners) == expected
 
 
 def test_names_cannot_become_commands(tmp_path: Path) -> None:
