@@ -126,9 +126,11 @@ class WeightsRegistry:
         beside = nest_prior_beside(path)
         with os_error_as(WeightsError, f"{self.folder} cannot be written", next_step=next_step):
             self.folder.mkdir(parents=True, exist_ok=True)
-            beside.unlink(missing_ok=True)
-            if nest_prior is not None:
-                write_atomically(beside, nest_prior.read_bytes())
+            content = None if nest_prior is None else nest_prior.read_bytes()  # it may be the one that is replaced
+            if content is None:
+                beside.unlink(missing_ok=True)
+            else:
+                write_atomically(beside, content)
         write_weights(weights, path)
         write_lineage(lineage, path)
         return RegisteredWeights(name, path, weights_sha256(weights), lineage, is_shipped=False)

@@ -19,7 +19,7 @@ from halide_autotune.autotune_loop.network.operators import (
 )
 
 # What follows can be done where their result is made.
-_TAKES_ACTIVATION = (
+TAKES_ACTIVATION = (
     *REDUCTIONS,
     OperatorKind.ADD,
     OperatorKind.MULTIPLY,
@@ -75,7 +75,7 @@ def _can_follow(operator: Operator, before: Operator) -> bool:
     if operator.kind is OperatorKind.ADD:
         is_alike = all(tensor.shape == before.output.shape for tensor in operator.inputs)
         return before.kind in REDUCTIONS and len(before.inputs) == 1 and is_alike
-    return operator.kind is OperatorKind.ACTIVATION and before.kind in _TAKES_ACTIVATION
+    return operator.kind is OperatorKind.ACTIVATION and before.kind in TAKES_ACTIVATION
 
 
 def _joined(before: Operator, operator: Operator) -> Operator:

@@ -100,10 +100,12 @@ def _window(entry: _Convolution | _Depthwise, place: str, source: Source) -> Ope
     size = []
     for axis, extent, kernel in zip(("rows", "columns"), rows_columns, entry.kernel, strict=True):
         reach = entry.dilation * (kernel - 1) + 1
-        before = reach // 2 if entry.padding is None else entry.padding
-        if extent + 2 * before < reach:
+        # Without padding that is given, at stride 1 it is as large as before; an even kernel has one more after it.
+        before = (reach - 1) // 2 if entry.padding is None else entry.padding
+        padded = extent + reach - 1 if entry.padding is None else extent + 2 * before
+        if padded < reach:
             raise source.refuse(f"the kernel of {place} is larger than its picture.")
-        size.append((extent + 2 * before - reach) // entry.stride + 1)
+        size.append((padded - reach) // entry.stride + 1)
         # What is not read is not padded.
         after = max(0, (size[-1] - 1) * entry.stride + reach - extent - before)
         settings |= {f"kernel_{axis}": kernel, f"stride_{axis}": entry.stride, f"dilation_{axis}": entry.dilation}

@@ -119,13 +119,11 @@ def _numbers(layer: Any) -> str:
 
 
 def _read(model: Any, reading: _Reading) -> None:
-    # A layer may be in other models, too, whose calls are not this one's.
-    calls = {id(node) for nodes in model._nodes_by_depth.values() for node in nodes}
-    for layer in model.operations:
-        if type(layer).__name__ == "InputLayer":
-            continue
-        for node in layer._inbound_nodes:
-            if id(node) not in calls:
+    # As Keras computes them: between two calls of a layer may be others.
+    for depth in sorted(model._nodes_by_depth, reverse=True):
+        for node in model._nodes_by_depth[depth]:
+            layer = node.operation
+            if type(layer).__name__ == "InputLayer":
                 continue
             inputs = tuple(_tensor(reading, each) for each in node.arguments.keras_tensors)
             outputs = tuple(_tensor(reading, each) for each in node.outputs)
@@ -354,6 +352,11 @@ def _softmax(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
     return OperatorKind.SOFTMAX, {}
 
 
+def _flattened(layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Read:
+    _channels_last(layer)
+    return OperatorKind.RESHAPE, {}
+
+
 def _plain(kind: OperatorKind) -> Callable[..., Read]:
     return lambda layer, inputs, output: (kind, {})
 
@@ -380,6 +383,6 @@ _LAYERS: Mapping[str, Callable[..., Read]] = {
     "TrueDivide": _scale,
     "Concatenate": _concatenation,
     "ZeroPadding2D": _padding,
-    "Flatten": _plain(OperatorKind.RESHAPE),
+    "Flatten": _flattened,
     "Reshape": _plain(OperatorKind.RESHAPE),
 }

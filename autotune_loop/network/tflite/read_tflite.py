@@ -145,6 +145,7 @@ def _with_silu(operators: list[Operator], kept: set[str]) -> list[Operator]:
         names = [tensor.name for tensor in each.inputs]
         gate = next((gates[name] for name in names if name in gates), None)
         is_silu = gate is not None and each.kind is OperatorKind.MULTIPLY and gate.inputs[0].name in names
+        is_silu = is_silu and each.activation is Activation.NONE
         if gate is None or not is_silu or each.output.element is ElementType.INT8:
             found.append(each)
             continue

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from halide_autotune.autotune_loop.network.fusion import TAKES_ACTIVATION
 from halide_autotune.autotune_loop.network.operators import Activation, ElementType, Operator, OperatorKind, Tensor
 from halide_autotune.autotune_loop.network.tflite.tflite_file import TfliteTensor
 
@@ -66,7 +67,17 @@ def operators_of(call: TfliteCall) -> list[Operator]:
     types = {tensor.element for tensor in (*call.taken, call.output)}
     if len(types) > 1 and call.code not in ("QUANTIZE", "DEQUANTIZE"):
         raise Unsupported(f"{call.code} of {' and '.join(sorted(types))}")
-    return _CODES[call.code](call)
+    return [each for made in _CODES[call.code](call) for each in _with_activation_apart(made)]
+
+
+def _with_activation_apart(operator: Operator) -> list[Operator]:
+    """The operator, and after it the activation that TensorFlow Lite has fused into it and that it does not do."""
+    does_it = operator.kind in (*TAKES_ACTIVATION, OperatorKind.ACTIVATION)
+    if does_it or operator.activation is Activation.NONE or operator.output.element is ElementType.INT8:
+        return [operator]
+    between = replace(operator.output, name=f"{operator.output.name}_before")
+    after = replace(operator, kind=OperatorKind.ACTIVATION, inputs=(between,), settings={})
+    return [replace(operator, output=between, activation=Activation.NONE, slope=0.0), after]
 
 
 def _one(kind: OperatorKind, call: TfliteCall, settings: Settings, **changes: Any) -> list[Operator]:

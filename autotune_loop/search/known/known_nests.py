@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -79,9 +80,10 @@ def _recorded(group: list[tuple[bytes, float]], cores: int) -> RecordedPipeline:
     nests, times_ms = [], []
     for content, time_ms in group:
         try:
-            nest = unpack_lowered(content, "a history")
-        except GeneratorError:
+            features = features_of_nest(unpack_lowered(content, "a history"), cores)
+        except (GeneratorError, ArithmeticError, ValueError):  # anybody may have written it
             continue
-        nests.append(features_of_nest(nest, cores))
-        times_ms.append(time_ms)
+        if all(map(math.isfinite, features)):
+            nests.append(features)
+            times_ms.append(time_ms)
     return nests, times_ms

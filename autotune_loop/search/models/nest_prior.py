@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -157,7 +158,7 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
                 return None
             rows, log_times = (np.asarray(file[name], dtype=np.float64) for name in ("rows", "log_times"))
             length, noise = (float(number) for number in file["settings"])
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise WeightsError(f"{path} cannot be read ({error}).") from error
     return NestPrior(rows, log_times, length, noise)
 

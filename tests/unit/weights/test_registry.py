@@ -120,6 +120,8 @@ def test_what_loop_nests_say_comes_with_weights(weights: Weights, tmp_path: Path
     registry.add("arm64@pi", weights, Lineage())
     beside = nest_prior_beside(tmp_path / "mine" / "arm64.weights")
     assert registry.nest_prior("arm64") == registry.nest_prior("arm64@pi") == beside and beside.read_bytes() == b"nests"
+    registry.add("arm64", weights, Lineage(note="again"), beside)
+    assert beside.read_bytes() == b"nests", "it replaces itself"
     assert registry.nest_prior("arm32") is None
     registry.add("arm64", weights, Lineage())
     assert registry.nest_prior("arm64") is None, "they would be those of other weights"

@@ -72,6 +72,15 @@ def test_each_table_is_an_operator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kernel", "stride", "expected"), [(4, 4, 14), (16, 16, 4), (2, 2, 28), (2, 1, 56), (3, 1, 56), (3, 2, 28)]
+)
+def test_without_padding_the_size_is_kept_at_stride_1(tmp_path: Path, kernel: int, stride: int, expected: int) -> None:
+    text = f"[[convolution]]\ninput = [56, 56, 3]\nchannels_out = 4\nkernel = [{kernel}, {kernel}]\nstride = {stride}"
+    (operator,) = read_operator_list(listed(tmp_path, text)).operators
+    assert operator.output.shape == (expected, expected, 4)
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "own.toml: there are no operators; expected tables such as [[convolution]]."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,27 @@ def test_activations_and_differences_of_floats(keras: Any, tmp_path: Path) -> No
     assert found >= {*wanted, ("subtract", "relu"), ("subtract", "hard_swish"), ("scale", "none")}
     assert {round(each.slope, 6) for each in network.operators} == {0.0, 0.3, 1.0}
     check_operators(network, tflite_weights(path, network), Interpreted(path, has_elu=True))
+
+
+def test_activations_that_are_fused_into_what_does_none_come_after_it(keras: Any, tmp_path: Path) -> None:
+    layers = keras.layers
+    source = keras.Input(batch_shape=(1, 12, 10, 4))
+    value = layers.ReLU()(layers.AveragePooling2D(2)(layers.Conv2D(4, 3, padding="same")(source)))
+    value = layers.ReLU(6.0)(layers.MaxPooling2D(2)(layers.Conv2D(4, 1)(value) * 9.0))
+    gate = layers.Conv2D(4, 1, name="gate")(value)
+    value = layers.ReLU()(layers.Multiply()([gate, layers.Activation("sigmoid")(gate)]))
+    model = randomized(keras.Model(source, value))
+    path = write_tflite(model, tmp_path / "fused.tflite", is_int8=False)
+    network = read_tflite(path)
+    assert network.unsupported == ()
+    after_pools = [
+        (one.kind.value, other.activation.value)
+        for one, other in pairwise(network.operators)
+        if one.kind is OperatorKind.POOL
+    ]
+    assert after_pools == [("pool", "relu"), ("pool", "relu6")]
+    assert network.operators[-1].activation is Activation.RELU, "x·sigmoid(x) is not all"
+    check_operators(network, tflite_weights(path, network), Interpreted(path))
 
 
 def test_a_network_of_bytes_computes_what_the_reference_does(int8_file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,9 +26,10 @@ from tests.run_specs import make_record, make_spec, make_task
 THREADS = 4
 
 
-def nest(operations: float) -> bytes:
+def nest(operations: float, *, extent: float = 1.0) -> bytes:
     work = Computation("f", {"float_add": operations}, ())
-    return pack_lowered(LoopNest(VERSION, 32, Loop("", "", "root", 1.0, 0, (work,), (), ())))
+    loop = Loop("f.y", "f", "parallel", extent, 0, (work,), (), ())
+    return pack_lowered(LoopNest(VERSION, 32, Loop("", "", "root", 1.0, 0, (work,), (), (loop,))))
 
 
 @pytest.fixture
@@ -118,15 +120,16 @@ def test_what_was_learnt_for_the_devices_takes_the_place_of_the_shipped_one(
     assert more is not None and len(more.rows) == len(shipped.rows) + LIMITS.fewest_each
 
 
-def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: History) -> None:
+@pytest.mark.parametrize("bad", [b"no nest", nest(1.0, extent=0.0), nest(math.inf)])
+def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: History, bad: bytes) -> None:
     store, shipped = open_run("run"), read_prior()
     fill(history, store, "a", LIMITS.fewest_each + 1)
     one = next(one for one in history.schedules() if one.time_ms == 1.0)
-    history.add([], {(one.as_timed, one.sha256): b"no nest"})
+    history.add([], {(one.as_timed, one.sha256): bad})
     prior = prior_of_run(store, None, (history,), lambda event: None)
     assert prior is not None and shipped is not None and len(prior.rows) == len(shipped.rows) + LIMITS.fewest_each
     other = next(one for one in history.schedules() if one.time_ms == 2.0)
-    history.add([], {(other.as_timed, other.sha256): b"no nest"})
+    history.add([], {(other.as_timed, other.sha256): bad})
     fewer = prior_of_run(open_run("second"), None, (history,), lambda event: None)
     assert fewer is not None and len(fewer.rows) == len(shipped.rows), "what is left of the pipeline is too little"
 

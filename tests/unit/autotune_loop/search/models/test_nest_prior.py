@@ -109,6 +109,11 @@ def test_a_damaged_one_is_told(prior: NestPrior, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(WeightsError, match="prior.npz cannot be read"):
         read_prior(path)
+    content = bytearray(SHIPPED.read_bytes())
+    content[len(content) // 2] ^= 16  # inside of what is packed
+    path.write_bytes(content)
+    with pytest.raises(WeightsError, match="prior.npz cannot be read"):
+        read_prior(path)
     with pytest.raises(WeightsError, match="nothing.npz cannot be read"):
         read_prior(tmp_path / "nothing.npz")
 
