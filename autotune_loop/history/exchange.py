@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule, NestKey
 from halide_autotune.autotune_loop.schedule.as_json import parse_json
 from halide_autotune.targets.errors import GeneratorError, HistoryError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
@@ -25,7 +25,7 @@ _LONGEST_LINE_BYTES, _LARGEST_BYTES = 2**24, 2**30
 _LONGEST_NEST_BYTES = 2**22
 _DAY_S = 86_400
 _NEST = "nest"
-Nests = Mapping[tuple[str, str], bytes]
+Nests = Mapping[NestKey, bytes]
 _OTHER_NAME = re.compile("device-[0-9a-f]{12}")
 
 
@@ -68,12 +68,12 @@ def pack_schedules(schedules: Iterable[KnownSchedule], nests: Nests) -> bytes:
     """The content of such a file, with all as it is; equal schedules give equal bytes.
 
     Args:
-        nests: the contents of `.lowered` files, by pipeline as it was timed and hash of the schedule.
+        nests: the contents of `.lowered` files.
     """
     lines = [json.dumps(_FORM)]
     for one in schedules:
         told = plain(one)
-        nest = nests.get((one.as_timed, one.sha256))
+        nest = nests.get(one.nest_key)
         if nest is not None:
             told[_NEST] = base64.b64encode(nest).decode()
         lines.append(json.dumps(told))
@@ -125,7 +125,7 @@ def unpack_schedules(packed: BinaryIO, name: str) -> Iterator[ExportedSchedule]:
 def taken_apart(found: Iterable[ExportedSchedule]) -> tuple[list[KnownSchedule], Nests]:
     """What was read, as `History.add` and `pack_schedules` take it."""
     several = [*found]
-    nests = {(one.schedule.as_timed, one.schedule.sha256): one.nest for one in several if one.nest}
+    nests = {one.schedule.nest_key: one.nest for one in several if one.nest}
     return [one.schedule for one in several], nests
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule
+from halide_autotune.autotune_loop.history.known_schedule import KnownSchedule, NestKey
 from halide_autotune.autotune_loop.history.pipeline_identity import PipelineIdentity
 from halide_autotune.targets.errors import HistoryError, os_error_as
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS schedules (
     at_any_size TEXT NOT NULL, as_timed TEXT NOT NULL, pipeline TEXT NOT NULL, conditions TEXT NOT NULL,
@@ -31,10 +31,19 @@ CREATE TABLE IF NOT EXISTS schedules (
 """
 _SALT_SCHEMA = "CREATE TABLE IF NOT EXISTS salts (salt TEXT NOT NULL)"
 _NEST_SCHEMA = """
-CREATE TABLE IF NOT EXISTS nests (
-    as_timed TEXT NOT NULL, sha256 TEXT NOT NULL, nest BLOB NOT NULL, PRIMARY KEY (as_timed, sha256)
+CREATE TABLE IF NOT EXISTS loop_nests (
+    as_timed TEXT NOT NULL, halide_target TEXT NOT NULL, sha256 TEXT NOT NULL, nest BLOB NOT NULL,
+    PRIMARY KEY (as_timed, halide_target, sha256)
 ) WITHOUT ROWID
 """
+# Until version 2 nests had no target; of a schedule that was timed for several, nobody knows whose nest it was.
+_FROM_VERSION_2 = (
+    """
+INSERT OR IGNORE INTO loop_nests SELECT as_timed, min(halide_target), sha256, nest
+FROM nests JOIN schedules USING (as_timed, sha256) GROUP BY as_timed, sha256 HAVING count(DISTINCT halide_target) = 1
+""",
+    "DROP TABLE nests",
+)
 _NAMES = tuple(field.name for field in fields(KnownSchedule))
 _COLUMNS = ", ".join((*_NAMES, "sha256"))
 _ADD = f"INSERT OR IGNORE INTO schedules ({_COLUMNS}) VALUES ({', '.join('?' * (len(_NAMES) + 1))})"
@@ -60,20 +69,23 @@ SELECT pipeline, conditions, halide_target, device, clock, count(*), min(time_ms
 FROM schedules GROUP BY as_timed, 1, 3, 4, 5 ORDER BY pipeline, as_timed, 8 DESC
 """
 _SCHEDULES = f"SELECT {', '.join(_NAMES)} FROM schedules WHERE ? IS NULL OR pipeline = ? ORDER BY at_unix_s, sha256"
-_ADD_NEST = "INSERT OR REPLACE INTO nests VALUES (?, ?, ?)"
+_ADD_NEST = "INSERT OR REPLACE INTO loop_nests VALUES (?, ?, ?, ?)"
 _NEST_GROUPS = """
-SELECT as_timed, halide_target, device, clock FROM schedules JOIN nests USING (as_timed, sha256)
+SELECT as_timed, halide_target, device, clock FROM schedules JOIN loop_nests USING (as_timed, halide_target, sha256)
 WHERE halide_target GLOB ? AND conditions GLOB ?
 GROUP BY 1, 2, 3, 4 HAVING count(*) >= ? ORDER BY max(at_unix_s) DESC LIMIT ?
 """
 # The order of hashes is one of chance.
 _NESTS = """
-SELECT nest, time_ms FROM schedules JOIN nests USING (as_timed, sha256)
+SELECT nest, time_ms FROM schedules JOIN loop_nests USING (as_timed, halide_target, sha256)
 WHERE (as_timed, halide_target, device, clock) = (?, ?, ?, ?) ORDER BY sha256 LIMIT ?
 """
-_ALL_NESTS = "SELECT as_timed, sha256, nest FROM nests"
+_ALL_NESTS = "SELECT as_timed, halide_target, sha256, nest FROM loop_nests"
 _DEVICES = "SELECT DISTINCT device FROM schedules"
-_PRUNE_NESTS = "DELETE FROM nests WHERE (as_timed, sha256) NOT IN (SELECT as_timed, sha256 FROM schedules)"
+_PRUNE_NESTS = """
+DELETE FROM loop_nests
+WHERE (as_timed, halide_target, sha256) NOT IN (SELECT as_timed, halide_target, sha256 FROM schedules)
+"""
 _PRUNE = """
 DELETE FROM schedules WHERE (as_timed, halide_target, device, clock, sha256) IN (
     SELECT as_timed, halide_target, device, clock, sha256 FROM (
@@ -130,14 +142,11 @@ class History:
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def add(
-        self, schedules: Iterable[KnownSchedule], nests: Mapping[tuple[str, str], bytes] = MappingProxyType({})
-    ) -> int:
+    def add(self, schedules: Iterable[KnownSchedule], nests: Mapping[NestKey, bytes] = MappingProxyType({})) -> int:
         """Add schedules; returns how many of them were not known at their place.
 
         Args:
-            nests: the loop nests that they are lowered to, by pipeline as it was timed and hash of the schedule; the
-                content of `.lowered` files.
+            nests: the loop nests that they are lowered to; the content of `.lowered` files.
         """
         several = [*schedules]  # before others have to wait
         with os_error_as(HistoryError, f"{self.file.parent} cannot be made"):
@@ -194,12 +203,13 @@ class History:
             groups = connection.execute(_NEST_GROUPS, asked).fetchall()
             return [connection.execute(_NESTS, (*group, limits.most_each)).fetchall() for group in groups]
 
-    def all_nests(self) -> dict[tuple[str, str], bytes]:
+    def all_nests(self) -> dict[NestKey, bytes]:
         """The loop nests of all schedules, as `add` takes them."""
         with self._reading() as connection:
             if connection is None or _version(self.file, connection) < _VERSION:
                 return {}
-            return {(as_timed, sha256): nest for as_timed, sha256, nest in connection.execute(_ALL_NESTS)}
+            rows = connection.execute(_ALL_NESTS)
+            return {(as_timed, target, sha256): nest for as_timed, target, sha256, nest in rows}
 
     def devices(self) -> list[str]:
         """The names of all devices."""
@@ -259,6 +269,8 @@ class History:
             if version < _VERSION:
                 for schema in (_SCHEMA, _SALT_SCHEMA, _NEST_SCHEMA):
                     connection.execute(schema)
+                for step in _FROM_VERSION_2 if version == 2 else ():
+                    connection.execute(step)
                 if not version:
                     connection.execute("INSERT INTO salts VALUES (?)", (secrets.token_hex(),))
                 connection.execute(f"PRAGMA user_version = {_VERSION}")

@@ -14,6 +14,8 @@ from halide_autotune.targets.values.checks import above_zero, number, one_line
 _LATEST_UNIX_S = 2**33
 _LONGEST_DEVICES_CHARACTERS = 500
 _LONGEST_CONDITIONS_CHARACTERS = 500
+# What a loop nest is of: a pipeline as it was timed, a Halide target, and the hash of a schedule.
+NestKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class KnownSchedule:
     def sha256(self) -> str:
         """Of the schedule."""
         return hashlib.sha256(self.schedule.encode()).hexdigest()
+
+    @property
+    def nest_key(self) -> NestKey:
+        """What it is lowered to: for another target it has vectors of other lengths."""
+        return self.as_timed, self.halide_target, self.sha256
 
     @property
     def identity(self) -> PipelineIdentity:

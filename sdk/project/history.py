@@ -56,7 +56,7 @@ def timed_schedules(folder: Path) -> tuple[list[KnownSchedule], Nests]:
     for one, lowered in _schedules_of(run, pipelines):
         schedules.append(one)
         with contextlib.suppress(OSError):  # not every schedule was lowered
-            nests[one.as_timed, one.sha256] = lowered.read_bytes()
+            nests[one.nest_key] = lowered.read_bytes()
     return schedules, nests
 
 

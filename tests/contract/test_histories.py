@@ -51,7 +51,7 @@ def test_what_was_added_is_known_with_the_fastest_first(history: HistorySource) 
 
 def test_loop_nests_come_with_their_times(history: HistorySource) -> None:
     several = [known(float(ms), TEXTS[ms]) for ms in (1, 2)]
-    history.add(several, {(one.as_timed, one.sha256): f"nest {one.time_ms}".encode() for one in several})
+    history.add(several, {one.nest_key: f"nest {one.time_ms}".encode() for one in several})
     (group,) = history.nests(TARGET, "4 threads", LIMITS)
     assert sorted(group) == [(b"nest 1.0", 1.0), (b"nest 2.0", 2.0)]
     assert history.nests(TARGET, "8 threads", LIMITS) == []
@@ -99,7 +99,7 @@ class Silent:
 def test_a_run_asks_all_and_does_without_those_that_do_not_answer(tmp_path: Path) -> None:
     first, second = History(tmp_path / "first"), History(tmp_path / "second")
     both, mine, theirs = known(3.0, TEXTS[0]), known(2.0, TEXTS[1]), known(1.0, TEXTS[2])
-    nest = {(both.as_timed, both.sha256): b"nest"}
+    nest = {both.nest_key: b"nest"}
     first.add([mine, both], nest)
     second.add([theirs, both], nest)
     heard: list[Event] = []

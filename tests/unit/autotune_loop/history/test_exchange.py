@@ -53,7 +53,7 @@ def test_ones_own_file_has_ones_own_devices_again(tmp_path: Path) -> None:
 def test_loop_nests_go_with_their_schedules(tmp_path: Path) -> None:
     mine, file = [known(1.0, INLINED), known(2.0, "")], tmp_path / "file"
     assert mine[0].sha256 != mine[1].sha256
-    export_schedules(mine[:1], {(mine[0].as_timed, mine[0].sha256): b"nest", ("other", "nest"): b"x"}, file, "salt")
+    export_schedules(mine[:1], {mine[0].nest_key: b"nest", ("other", "arm", "nest"): b"x"}, file, "salt")
     assert [one.nest for one in read_exported(file)] == [b"nest"]
 
 

@@ -25,7 +25,7 @@ def fill(history: History, pipeline: str, count: int = 3, **changed: object) -> 
     """So many schedules of a pipeline with their loop nests."""
     as_timed = pipeline * 64
     schedules = [known(float(ms), f"{pipeline}{ms}", as_timed=as_timed, **changed) for ms in range(1, count + 1)]
-    history.add(schedules, {(one.as_timed, one.sha256): f"{pipeline}{one.time_ms}".encode() for one in schedules})
+    history.add(schedules, {one.nest_key: f"{pipeline}{one.time_ms}".encode() for one in schedules})
     return schedules
 
 
@@ -75,14 +75,14 @@ def test_what_is_deleted_takes_its_nest_along(history: History) -> None:
     fill(history, "a", 5)
     assert history.prune(keep=2) == 3
     with contextlib.closing(sqlite3.connect(history.file)) as connection:
-        assert connection.execute("SELECT count(*) FROM nests").fetchone() == (2,)
+        assert connection.execute("SELECT count(*) FROM loop_nests").fetchone() == (2,)
 
 
 def test_a_history_without_nests_is_read_and_gets_them(history: History) -> None:
     """As an earlier version of the SDK has left it."""
     history.add([known(1.0)])
     with contextlib.closing(sqlite3.connect(history.file)) as connection:
-        connection.execute("DROP TABLE nests")
+        connection.execute("DROP TABLE loop_nests")
         connection.execute("PRAGMA user_version = 1")
     salt_before = sqlite3.connect(history.file)
     with contextlib.closing(salt_before) as connection:
@@ -91,3 +91,31 @@ def test_a_history_without_nests_is_read_and_gets_them(history: History) -> None
     fill(history, "a", 2)
     assert len(asked(history)) == 1 and len(history.schedules()) == 3
     assert history.salt() == salt, "devices keep the names that they have in what was exported"
+
+
+def test_a_schedule_has_a_nest_for_each_target(tmp_path: Path) -> None:
+    """Vectors of another length are another nest, and its times are others."""
+    history = History(tmp_path / "history.sqlite3")
+    for target, time_ms in (("x86-64-linux-avx2", 1.0), ("arm-64-linux", 9.0)):
+        one = known(time_ms, "one", halide_target=target, conditions=f"8x8, {THREADS}")
+        history.add([one], {one.nest_key: target.encode()})
+    limits = NestLimits(9, 9, 1)
+    assert history.nests("x86-64-linux", THREADS, limits) == [[(b"x86-64-linux-avx2", 1.0)]]
+    assert history.nests("arm-64-android", THREADS, limits) == [[(b"arm-64-linux", 9.0)]]
+
+
+def test_nests_of_an_earlier_version_are_kept_where_they_are_of_one_target(tmp_path: Path) -> None:
+    file = tmp_path / "history.sqlite3"
+    history = History(file)
+    both = [known(1.0, "both", halide_target=target, as_timed="b" * 64) for target in ("x86-64-linux", "arm-64-linux")]
+    alone = known(2.0, "alone", halide_target="arm-64-linux", as_timed="a" * 64)
+    history.add([*both, alone])
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DROP TABLE loop_nests")
+        connection.execute("CREATE TABLE nests (as_timed TEXT, sha256 TEXT, nest BLOB, PRIMARY KEY (as_timed, sha256))")
+        for one in (both[0], alone):
+            connection.execute("INSERT INTO nests VALUES (?, ?, ?)", (one.as_timed, one.sha256, b"nest"))
+        connection.execute("PRAGMA user_version = 2")
+    assert history.all_nests() == {}, "until something is added"
+    history.add([])
+    assert history.all_nests() == {alone.nest_key: b"nest"}

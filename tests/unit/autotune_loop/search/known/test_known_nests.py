@@ -56,7 +56,7 @@ def fill(history: History, store: RunStore, pipeline: str, count: int = LIMITS.f
     target = store.record.spec.profile.halide_target
     place = {"halide_target": target, "conditions": f"640x480, {threads_text(THREADS)}", "as_timed": pipeline * 64}
     schedules = [known(float(ms), f"{pipeline}{ms}", **place) for ms in range(1, count + 1)]
-    history.add(schedules, {(one.as_timed, one.sha256): nest(100 * one.time_ms + ord(pipeline)) for one in schedules})
+    history.add(schedules, {one.nest_key: nest(100 * one.time_ms + ord(pipeline)) for one in schedules})
 
 
 def test_without_a_history_it_is_the_shipped_one(open_run: Callable[..., RunStore], history: History) -> None:
@@ -125,11 +125,11 @@ def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: 
     store, shipped = open_run("run"), read_prior()
     fill(history, store, "a", LIMITS.fewest_each + 1)
     one = next(one for one in history.schedules() if one.time_ms == 1.0)
-    history.add([], {(one.as_timed, one.sha256): bad})
+    history.add([], {one.nest_key: bad})
     prior = prior_of_run(store, None, (history,), lambda event: None)
     assert prior is not None and shipped is not None and len(prior.rows) == len(shipped.rows) + LIMITS.fewest_each
     other = next(one for one in history.schedules() if one.time_ms == 2.0)
-    history.add([], {(other.as_timed, other.sha256): bad})
+    history.add([], {other.nest_key: bad})
     fewer = prior_of_run(open_run("second"), None, (history,), lambda event: None)
     assert fewer is not None and len(fewer.rows) == len(shipped.rows), "what is left of the pipeline is too little"
 
