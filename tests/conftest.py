@@ -6,6 +6,11 @@ import os
 
 # Several sessions share the cores, and threads of BLAS would wait for each other most of the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# What is printed is compared.
+os.environ.pop("FORCE_COLOR", None)
+os.environ.pop("NO_COLOR", None)
+os.environ.pop("PY_COLORS", None)
+os.environ.pop("COLUMNS", None)
 
 import ctypes
 import signal

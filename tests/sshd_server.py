@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -41,7 +41,7 @@ class SshdServer:
     ) -> None:
         self.folder = folder
         self.address = address
-        self.user = getpass.getuser()
+        self.user = pwd.getpwuid(os.getuid()).pw_name
         self.authorized_keys = folder / "authorized_keys"
         self._kept_port = KeptPort(address)
         self.port = self._kept_port.number

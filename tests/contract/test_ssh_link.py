@@ -84,7 +84,7 @@ def test_what_was_put_is_got_back(link: SshLink, tmp_path: Path, size_bytes: int
 def test_paths_are_relative_to_the_home_folder(link: SshLink, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_text("text")
-    relative = os.path.relpath(tmp_path / "new" / "target", Path.home())
+    relative = os.path.relpath(tmp_path / "new" / "target", pwd.getpwuid(os.getuid()).pw_dir)
     link.put(source, relative)
     assert (tmp_path / "new" / "target").read_text() == "text"
     link.get(relative, tmp_path / "back")

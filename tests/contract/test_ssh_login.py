@@ -6,6 +6,7 @@ import logging
 import re
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,22 +31,26 @@ PASSPHRASE = "päss phrase"
 
 
 @pytest.fixture
-def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+def agent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
     """A real agent; called with a private key, it holds that one too."""
-    path = tmp_path / "agent"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
-    with socket.socket(socket.AF_UNIX) as asking:
-        while asking.connect_ex(str(path)) != 0:
-            assert process.poll() is None
-            time.sleep(0.01)
-    monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
 
     def add(key: Path) -> None:
         subprocess.run(["ssh-add", "-q", str(key)], check=True, stdin=subprocess.DEVNULL)
 
-    yield add
-    process.terminate()
-    process.wait()
+    # The path of a socket has at most 107 characters.
+    with tempfile.TemporaryDirectory(prefix="agent-", dir="/tmp") as folder:
+        path = f"{folder}/agent"
+        process = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
+        try:
+            with socket.socket(socket.AF_UNIX) as asking:
+                while asking.connect_ex(path) != 0:
+                    assert process.poll() is None
+                    time.sleep(0.01)
+            monkeypatch.setenv("SSH_AUTH_SOCK", path)
+            yield add
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def test_an_unknown_host_is_refused_with_the_command_that_trusts_it(access: SshAccess, server: SshdServer) -> None:
@@ -280,7 +285,7 @@ def test_an_encrypted_key_without_a_passphrase_is_told(access: SshAccess, server
     key = make_key(tmp_path / "locked", passphrase=PASSPHRASE)
     trouble = refusal(SshLink("board", access.address(server, identity_file=key), access.settings()))
     assert "encrypted" in trouble.message
-    assert "ssh-add" in trouble.message
+    assert "encrypted, and there is no passphrase" in trouble.message
 
 
 def test_a_wrong_passphrase_is_told_without_it(access: SshAccess, server: SshdServer, tmp_path: Path) -> None:

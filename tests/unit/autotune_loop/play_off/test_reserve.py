@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
 from halide_autotune.autotune_loop.deadline import Deadline
 from halide_autotune.autotune_loop.play_off.reserve import PlayOffReserve
 from halide_autotune.devices.device import Clock
+from tests.fake_time import FakeTime
 
 
 def reserve(clock: Clock, *held_s: float, budget_s: float = math.inf) -> PlayOffReserve:
@@ -82,10 +82,10 @@ def test_a_training_that_is_under_way_is_waited_for() -> None:
     assert made.needed_s(1, 0) == before_s + 2.0, "the first one takes longer than those to come"
 
 
-def test_the_first_look_may_come_after_the_budget_is_spent() -> None:
+def test_the_first_look_may_come_after_the_budget_is_spent(now: FakeTime) -> None:
     made = reserve(Clock.WALL, 0.8, budget_s=0.0)
     needed_s = made.needed_s(1, 0)
-    spent = Deadline(time.monotonic() - 1.0)
+    spent = Deadline(now.now_s - 1.0)
     given = made.room(spent, Deadline.after(4000.0), with_incumbent=False, play_offs=1)
     assert given is not None and (given.contenders, given.deadline) == (6, spent)
     assert 3000.0 < given.first_look_by.left_s <= 4000.0

@@ -18,7 +18,7 @@ from halide_autotune.devices.device_trouble import TroubleKind
 from halide_autotune.devices.lease.lease import show_leases
 from halide_autotune.devices.remote_place import RemotePlace, SshAddress
 from tests.contract.local_link import LocalLink
-from tests.process_state import PATIENCE_S, await_condition, under_a_time_limit
+from tests.process_state import PATIENCE_S, await_condition, has_ended, under_a_time_limit
 
 # The first one builds the agent, and the C library for it.
 
@@ -160,13 +160,13 @@ def test_the_deadline_ends_all_that_descends_from_the_program(agent: AgentSessio
 
     reply = under_a_time_limit(limited, lambda: are_noted(home, 4))
     assert reply.fields["timed_out"] and reply.fields["signal"] == signal.SIGKILL
-    assert not any(alive(pid) for pid in ids(home, 4))
+    assert all(has_ended(pid) for pid in ids(home, 4))
 
 
 def test_children_do_not_outlive_a_program_that_ends(agent: AgentSession, home: Path) -> None:
     script(home, "p", UNTIL_ALL_ARE_THERE)
     assert run(agent, home, "p").fields["exit_code"] == 0
-    assert not any(alive(pid) for pid in ids(home, 4))
+    assert all(has_ended(pid) for pid in ids(home, 4))
 
 
 def test_a_killed_agents_children_end_with_the_next_run(
@@ -183,7 +183,7 @@ def test_a_killed_agents_children_end_with_the_next_run(
     assert getattr(failure, "kind", None) is TroubleKind.LOST
     assert any(alive(pid) for pid in pids)
     assert run(open_agent(), home, "q").output == b"next\n"
-    assert not any(alive(pid) for pid in pids)
+    assert all(has_ended(pid) for pid in pids)
 
 
 @pytest.mark.parametrize("how", ["run", "halt"])
@@ -203,7 +203,7 @@ def test_a_run_under_way_is_ended_by_the_next_one(
             other.ask("halt", claim)
     failure = under_way.exception()
     assert isinstance(failure, AgentError) and "use of the slot" in str(failure)
-    assert not any(alive(pid) for pid in pids)
+    assert all(has_ended(pid) for pid in pids)
 
 
 def test_hanging_up_ends_the_run(agent: AgentSession, home: Path) -> None:
@@ -217,7 +217,7 @@ def test_hanging_up_ends_the_run(agent: AgentSession, home: Path) -> None:
     assert child.stdout is not None
     child.stdout.close()
     assert child.wait(PATIENCE_S) != 0
-    assert not any(alive(pid) for pid in pids)
+    assert all(has_ended(pid) for pid in pids)
 
 
 def test_a_run_whose_lease_is_taken_by_force_ends(

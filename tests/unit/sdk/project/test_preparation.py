@@ -81,5 +81,6 @@ def test_a_wrong_name_leaves_no_generator_running(settings: Settings, examples: 
 def _children() -> set[int]:
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        found.update(int(pid) for pid in (task / "children").read_text().split())
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread of another test has just ended
+            found.update(int(pid) for pid in (task / "children").read_text().split())
     return found

