@@ -11,6 +11,7 @@ from halide_autotune.autotune_loop.schedule.model import Accessor, DimensionList
 from halide_autotune.autotune_loop.schedule.values import OUTERMOST
 from halide_autotune.targets.pipeline.shape import FuncShape, PipelineShape, ReadShape, StageShape
 
+_PLAIN = re.compile(r"[A-Za-z0-9_$.]+")
 # What nobody has named: Halide makes a letter and a number of it, which differ between processes.
 _UNNAMED = re.compile(r"[a-z][0-9]+(?:\$[a-z0-9]+)?")
 
@@ -43,6 +44,12 @@ class PipelineNames:
             name = f"{func.name}_func" if is_like_a_loop else func.name
             found[func.name] = make_identifier(name, set(found.values()))
         return found
+
+    @cached_property
+    def are_plain(self) -> bool:
+        """Whether the headers that Halide's autoschedulers write are C++: they have the names as they are."""
+        loops = {loop.name for func in self.shape.funcs for stage in func.stages for loop in stage.loops}
+        return all(_PLAIN.fullmatch(name) for name in (*self.funcs, *loops))
 
     @cached_property
     def shapes(self) -> dict[str, FuncShape]:

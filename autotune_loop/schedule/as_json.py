@@ -68,7 +68,8 @@ def print_json(schedule: Schedule) -> str:
     }
     head = f'"function_name": {json.dumps(schedule.function_name)},\n"provenance": {json.dumps(provenance)}'
     body = [
-        f'"{name}": [' + ",".join(f"\n  {json.dumps(item)}" for item in items) + "]" for name, items in lists.items()
+        f'"{name}": [' + ",".join(f"\n  {json.dumps(item, ensure_ascii=False)}" for item in items) + "]"
+        for name, items in lists.items()
     ]
     return "{" + ",\n".join([head, *body]) + "}\n"
 

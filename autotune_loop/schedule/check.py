@@ -89,7 +89,8 @@ def make_identifier(text: str, taken: Container[str]) -> str:
 
 # A C name, or one in namespaces.
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z_][A-Za-z0-9_]*)*")
-_HALIDE_NAME = re.compile(r"[A-Za-z0-9_$.]+")
+# Whatever a generator calls a Func or a loop, if strings of C++, Python and JSON take it as it is.
+_HALIDE_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\"\\\u2028\u2029]+")
 _MAXIMUM_NUMBER = 2**31 - 1
 # What a message may have: nothing that ends it, in C++ or in Python.
 _MESSAGE = re.compile(r"[ !#-\[\]-~]+")

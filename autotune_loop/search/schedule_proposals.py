@@ -122,7 +122,7 @@ class ScheduleProposals:
         names = self.drafts.names(task_index) if may_propose(self.context, task) else None
         if names is None:
             return (TechniqueName.SAMPLING,)
-        refused = {TechniqueName.SAMPLING} if task_index in self._without_search else set()
+        refused = set() if names.are_plain and task_index not in self._without_search else {TechniqueName.SAMPLING}
         # Evolution comes last, in whatever order they are named: it takes what the others have no schedules for.
         return tuple(sorted({*asked} - refused - self._faulty, key=_place)) or (TechniqueName.SAMPLING,)
 

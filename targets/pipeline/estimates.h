@@ -36,7 +36,9 @@ inline Estimates parse_estimates(const std::string &text) {
             estimates.left_out.insert(name);
             continue;
         }
-        if (value.find('+', 1) == std::string::npos) {
+        // A range is a minimum, a plus and an extent; of 1e+10 the plus belongs to the exponent.
+        const size_t digits = value.find_first_not_of("0123456789", value[0] == '-');
+        if (digits == std::string::npos || value[digits] != '+') {
             // A scalar, or the only dimension of a buffer.
             estimates.scalars[name] = value;
             estimates.buffers[name] = {{0, std::atoi(value.c_str())}};

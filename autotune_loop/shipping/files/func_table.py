@@ -25,7 +25,8 @@ _AUTOSCHEDULER = "SdkFuncTable"
 _LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 _MAXIMUM_FUNCS = 100_000
 _SHOWN_CHARACTERS = 80
-_ROW = re.compile(r"([A-Za-z0-9_.$]+)\t([0-9a-f]{16})\t([0-9a-f]{16})")
+# A name that strings of C++ and Python take as it is.
+_ROW = re.compile(r"([^\x00-\x1f\x7f-\x9f\"\\\u2028\u2029]+)\t([0-9a-f]{16})\t([0-9a-f]{16})")
 
 
 @dataclass(frozen=True)
