@@ -7,17 +7,23 @@ import pytest
 from halide_autotune.autotune_loop.draft.from_schedule import draft_of
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
+from halide_autotune.autotune_loop.schedule.as_json import parse_json, print_json
 from halide_autotune.autotune_loop.schedule.check import check_schedule
+from halide_autotune.autotune_loop.schedule.directives import ComputeAt, Parallel
 from halide_autotune.autotune_loop.schedule.model import (
     Accessor,
     ByIndex,
     DimensionList,
     Schedule,
     ScheduledFunc,
+    StageSchedule,
     Variable,
 )
-from halide_autotune.autotune_loop.schedule.values import OUTERMOST
+from halide_autotune.autotune_loop.schedule.parse import parse_schedule
+from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.values import OUTERMOST, ROOT
 from halide_autotune.autotune_loop.sketches.sketches import sketches
+from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.pipeline.shape import FuncShape, PipelineShape, StageShape
 from tests.drafted_pipelines import RECORDED, func, loop, pipeline, read, recorded
 
@@ -108,6 +114,22 @@ def test_a_schedules_variable_is_found_by_name_or_by_place() -> None:
         OUTERMOST: OUTERMOST,
         "unknown": None,
     }
+
+
+@pytest.mark.parametrize(("name", "is_plain"), [("row_index", True), ("row-index", False), ("größe", False)])
+def test_names_that_are_no_identifiers_are_printed_read_and_told(name: str, is_plain: bool) -> None:
+    """Halide takes any; the headers that its autoschedulers write are no C++ then."""
+    names = PipelineNames(PipelineShape(32, (named(f"{name}_f", name, "y"), named("output", name, "y"))))
+    assert names.are_plain is is_plain
+    funcs, variables = (ScheduledFunc("output", ByIndex(1)),), (Variable("x", False, name),)
+    schedule = Schedule("f", funcs, variables, (StageSchedule("output", None, (ComputeAt(ROOT), Parallel("x"))),), None)
+    assert parse_json(print_json(schedule)) == parse_schedule(print_header(schedule, "f")) == schedule
+
+
+@pytest.mark.parametrize("name", ["", 'a"b', "a\\b", "a\nb", "a\u2028b"])
+def test_what_would_end_a_string_is_no_name(name: str) -> None:
+    with pytest.raises(GeneratorError, match="is not a variable name"):
+        check_schedule(Schedule("f", (), (Variable("x", False, name),), (), None))
 
 
 def test_every_loop_of_a_real_pipeline_has_a_name() -> None:

@@ -85,10 +85,16 @@ def test_without_preparation_it_cannot_be_searched(
     assert "schedules" in result.message and "by hand" in result.message
 
 
+@pytest.mark.parametrize("gain", ["1.5", "1e+10"])
 def test_estimates_are_given_where_the_generator_has_none(
-    inspect: Inspect, open_program: OpenProgram, cpp_compiler: HostCppCompiler, halide: HalideInstall, tmp_path: Path
+    inspect: Inspect,
+    open_program: OpenProgram,
+    cpp_compiler: HostCppCompiler,
+    halide: HalideInstall,
+    tmp_path: Path,
+    gain: str,
 ) -> None:
-    facts = inspect("sizes.cpp", {"output": "640x480", "gain": "1.5"})
+    facts = inspect("sizes.cpp", {"output": "640x480", "gain": gain})
     preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler), facts.estimates())
     request = profile_autoscheduler(halide, load_profile("x86-64", tmp_path), 2, {"beam_size": "1"})
     emit = ("object", "featurization")
