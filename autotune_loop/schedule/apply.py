@@ -32,7 +32,10 @@ def apply_schedule(schedule: Schedule, compiler: HostCppCompiler, cache: Content
 
     file = cache.get_or_build(["schedule as data", text], ".json", write)
     if not _PLAIN_PATH.fullmatch(str(file)):
-        raise GeneratorError(f"A generator cannot be given the path {file}.")
+        raise GeneratorError(
+            f"A generator cannot be given the path {file}, which has white space, '=' or ','.",
+            next_step="Set SDK_CACHE_DIR to a folder without.",
+        )
     return replay_autoscheduler(file, compiler)
 
 
