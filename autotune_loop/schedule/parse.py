@@ -29,6 +29,7 @@ from halide_autotune.autotune_loop.schedule.model import (
 from halide_autotune.autotune_loop.schedule.parse_names import ParsedNames
 from halide_autotune.autotune_loop.schedule.parse_values import parse_arguments, parse_expression
 from halide_autotune.autotune_loop.schedule.text import (
+    EARLIER_PARAMETER_NAMED_CPP,
     FUNC_NAMED_CPP,
     PARAMETER_NAMED_CPP,
     WordReader,
@@ -163,11 +164,15 @@ class _HeaderParser:
         reader = self._reader
         line, kind = reader.line, reader.take()
         if kind == "auto":
-            known = {"func_named": FUNC_NAMED_CPP, "parameter_named": PARAMETER_NAMED_CPP}.get(reader.peek())
-            if known is None:
+            texts = {
+                "func_named": (FUNC_NAMED_CPP,),
+                "parameter_named": (EARLIER_PARAMETER_NAMED_CPP, PARAMETER_NAMED_CPP),
+            }.get(reader.peek())
+            if texts is None:
                 raise wrong(line, "a function of the SDK", reader.peek())
-            words = [word.text for word in split_into_words(known) if word.text]
-            reader.expect(*words[2:])
+            *others, last = ([word.text for word in split_into_words(text) if word.text][2:] for text in texts)
+            if not any(reader.take_if(*words) for words in others):
+                reader.expect(*last)
             return
         word = reader.expect_name("the name of a parameter")
         reader.expect("=", "parameter_named" if kind == "Parameter" else "value_named", "(")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import indent
 
 import pytest
 
@@ -17,6 +18,7 @@ from halide_autotune.autotune_loop.schedule.check import check_schedule
 from halide_autotune.autotune_loop.schedule.directives import Bound
 from halide_autotune.autotune_loop.schedule.parse import parse_schedule
 from halide_autotune.autotune_loop.schedule.print_header import print_header
+from halide_autotune.autotune_loop.schedule.text import EARLIER_PARAMETER_NAMED_CPP, PARAMETER_NAMED_CPP
 from halide_autotune.autotune_loop.schedule.values import ROOT
 from halide_autotune.autotune_loop.sketches.sketches import sketches
 from tests.drafted_pipelines import channels, func, pipeline, plain_draft, read
@@ -139,3 +141,14 @@ def test_parameters_that_others_name_are_kept() -> None:
 def test_what_is_at_the_root_stays_there() -> None:
     names = channels()
     assert draft_of(schedule_of(with_cases(names, "z"), names, "f"), names).funcs["output"].compute == ROOT
+
+
+def test_headers_of_earlier_versions_are_read() -> None:
+    """They look an output up by its name alone, which has a number behind it for a second target."""
+    names = channels()
+    schedule = schedule_of(with_cases(names, "z"), names, "f")
+    header = print_header(schedule, "f")
+    now, before = (indent(text, "    ") for text in (PARAMETER_NAMED_CPP, EARLIER_PARAMETER_NAMED_CPP))
+    assert now in header and now != before
+    for text in (header, header.replace(now, before)):
+        assert parse_schedule(text) == schedule
