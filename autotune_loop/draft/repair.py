@@ -244,8 +244,10 @@ def _may_go_with(structure: DraftStructure, site: Site, directive: ComputeWith) 
     shared = [_outer_loops(stage, directive.variable) for stage in (func.stages[site.stage], other.stages[index])]
     if not shared[0] or shared[0] != shared[1]:
         return False
+    # Two were asked whether they may; others may have come to them since.
     group = with_loops_of(structure.draft, site.func)
-    return not any(structure.depends(one, another) for one in group for another in group if one != another)
+    needs = (structure.depends(one, another) for one in group for another in group if one != another)
+    return len(group) == 2 or not any(needs)
 
 
 def _outer_loops(stage: StageDraft, loop: str) -> list[tuple[str, LoopKind | None]]:

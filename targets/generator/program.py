@@ -11,7 +11,6 @@ from typing import Protocol
 from halide_autotune.targets.errors import GeneratorError, os_error_as
 from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, parameters_of_stub
 from halide_autotune.targets.generator.preload import Preload
-from halide_autotune.targets.generator.python_modules import modules_beside
 from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
 from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
 from halide_autotune.targets.halide_install import HalideInstall
@@ -93,10 +92,10 @@ def open_generator(
 
 
 def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -> str:
-    """The hash of what a generator's kernels are made from: its file, of a C++ one its other sources and headers, of a
-    Python one the modules beside it that it imports.
+    """The hash of what a generator's kernels are made from: its file, of a C++ one its other sources and headers.
 
-    What its kernels call and the data that it reads are part of it, too.
+    Of a Python one the modules that it imports are not: the schedules that were shipped for it are among them. What its
+    kernels call and the data that it reads are part of it, too.
 
     Raises:
         GeneratorError, ToolchainError: a C++ source does not compile, or there is no compiler.
@@ -104,8 +103,7 @@ def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -
     """
     if reference.kind is GeneratorKind.CPP:
         return compiler.sources_sha256(reference.file, reference.build)
-    modules = modules_beside(reference.file) if reference.kind is GeneratorKind.PYTHON else []
-    more = [file_sha256(file) for file in (*reference.build.kernel_sources, *reference.build.data_files, *modules)]
+    more = [file_sha256(file) for file in (*reference.build.kernel_sources, *reference.build.data_files)]
     own = file_sha256(reference.file)
     return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest() if more else own
 

@@ -140,7 +140,7 @@ class SameFuncs(BuiltIn):
         (Flat, "longer times to most of the slower"),
         (Backwards, "longer times to most of the slower"),
         (Remembers, "must forget"),
-        (SameFuncs, "predict must not fail with 60 schedules; it does: ValueError"),
+        (SameFuncs, r"predict must not fail with \d+ schedules; it does: ValueError"),
     ],
 )
 def test_a_model_that_does_not_keep_to_something_is_told_to_what(

@@ -36,4 +36,4 @@ def test_a_new_run_starts_from_them(tmp_path: Path) -> None:
     found = nearest_weights(entries, ["x86-64"], "local", "Adams2019", "wall")
     assert found is not None and found.name == "x86-64"
     assert nearest_weights(entries, ["x86-64"], "qemu", "Adams2019", "simulated") is None
-    assert nearest_weights(entries, ["hexagon-v66"], "qemu", "Adams2019", "wall") is None
+    assert nearest_weights(entries, ["hexagon-v65"], "qemu", "Adams2019", "wall") is None

@@ -220,7 +220,7 @@ def test_values_that_cannot_be_are_one_message(run: Path, change: str) -> None:
         ),
         ("tuning.db", None, "tuning.db is missing"),
         ("tuning.db", b"no database", "tuning.db is damaged"),
-        ("tuning.db", b"", "tuning.db has schema version 0"),
+        ("tuning.db", b"", "tuning.db is empty or damaged"),
     ],
 )
 def test_a_damaged_run_is_one_message(
