@@ -78,6 +78,29 @@ class Timing:
     alone: str = ""
 
 
+class _Connection:
+    """The one transport of a session, given back for good: a run that ends does not wait for a turn of minutes."""
+
+    def __init__(self, open_transport: Callable[[], Transport]) -> None:
+        self._open_transport: Callable[[], Transport] | None = open_transport
+        self._lock = threading.Lock()
+        self.transport: Transport | None = None
+
+    def open(self) -> Transport | None:
+        """The transport; None after `close`."""
+        with self._lock:
+            if self.transport is None and self._open_transport is not None:
+                self.transport = self._open_transport()
+            return self.transport
+
+    def close(self) -> None:
+        with self._lock:
+            self._open_transport = None
+            transport, self.transport = self.transport, None
+        if transport is not None:
+            transport.close()
+
+
 @dataclass
 class DeviceSession:
     """Opens the device when it is first needed, and again after trouble.
@@ -95,22 +118,17 @@ class DeviceSession:
     open_transport: Callable[[], Transport]
     inputs: KernelInputs
     epoch: str = ""
-    _transport: Transport | None = None
     _ready: bool = False
     _is_full: bool = False
     _speed: DeviceSpeed = field(init=False)
     # Of every reference its time and those of the others; nothing where timing it failed.
     _references: dict[str, tuple[Measurement, ...]] = field(default_factory=dict)
     _pushed: set[str] = field(default_factory=set)
-    # One for each size.
-    _paired: tuple[PairedTiming, ...] = field(init=False)
     _simulated: dict[tuple[str, str, bool], Timing] = field(default_factory=dict)
     _turn: threading.RLock = field(default_factory=threading.RLock)
-    # A turn may take minutes, and a run that ends does not wait for it.
-    _connecting: threading.Lock = field(default_factory=threading.Lock)
-    _closed: bool = False
 
     def __post_init__(self) -> None:
+        self._connection = _Connection(self.open_transport)
         self._speed = DeviceSpeed(self.device.name)
         self._sizes = sizes_of(self.inputs)
         self._paired = tuple(PairedTiming() for _ in self._sizes)
@@ -127,7 +145,7 @@ class DeviceSession:
             DeviceError: the device cannot be used.
         """
         with self._turn:
-            transport = self._connected()
+            transport = self._connected(self._connection.open())
             if not self._ready:
                 if isinstance(transport, AgentTransport):
                     self._begin_epoch(transport)
@@ -138,16 +156,10 @@ class DeviceSession:
                 self._ready = True
             return transport
 
-    def _connected(self) -> Transport:
-        with self._connecting:
-            if self._closed:
-                raise self._has_ended()
-            if self._transport is None:
-                self._transport = self.open_transport()
-            return self._transport
-
-    def _has_ended(self) -> DeviceError:
-        return DeviceError(f"{self.device.name} was given back: the run has ended.")
+    def _connected(self, transport: Transport | None) -> Transport:
+        if transport is None:
+            raise DeviceError(f"{self.device.name} was given back: the run has ended.")
+        return transport
 
     def _begin_epoch(self, transport: AgentTransport) -> None:
         boot = transport.open().boot
@@ -184,17 +196,16 @@ class DeviceSession:
             self._references.clear()
 
     def _session(self, tolerance: Tolerance, inputs: KernelInputs | None = None) -> Session:
-        transport = self._transport
-        if transport is None:
-            raise self._has_ended()
+        transport = self._connected(self._connection.transport)
         return Session(self.device, transport, inputs or self._sizes[0].inputs, tolerance)
 
     def sense(self) -> DeviceSense | None:
         """What its sensors say; None where there are none, or it does not answer."""
-        if not self._ready or not isinstance(self._transport, AgentTransport):
+        transport = self._connection.transport
+        if not self._ready or not isinstance(transport, AgentTransport):
             return None
         try:
-            return self._transport.sense()
+            return transport.sense()
         except DeviceError as error:
             self._forget_connection(error)
             return None
@@ -217,17 +228,14 @@ class DeviceSession:
     def forget(self, file_name: str, sha256: str) -> None:
         """Delete an executable from the device; one that does not answer deletes it later with all the rest."""
         self._pushed.discard(sha256)
-        if self._ready and self._transport is not None:
+        transport = self._connection.transport
+        if self._ready and transport is not None:
             with contextlib.suppress(DeviceError):
-                self._transport.remove(file_name)
+                transport.remove(file_name)
 
     def close(self) -> None:
         """Give the device back, for good: what is under way does not open it again."""
-        with self._connecting:
-            self._closed = True
-            transport, self._transport = self._transport, None
-        if transport is not None:
-            transport.close()
+        self._connection.close()
         self._ready = False
 
     def reference(
