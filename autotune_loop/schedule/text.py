@@ -156,25 +156,13 @@ const auto value_named = [&](const std::string &name, const std::string &field) 
 };
 """
 # As headers of earlier versions have it.
-EARLIER_PARAMETER_NAMED_CPP = """\
-const auto parameter_named = [&](const std::string &name) {
-    std::vector<::Halide::Internal::Function> outputs;
-    for (const Func &output : pipeline.outputs()) {
-        outputs.push_back(output.function());
-        for (const Parameter &buffer : output.function().output_buffers()) {
+EARLIER_PARAMETER_NAMED_CPP = PARAMETER_NAMED_CPP.replace(
+    """\
+            // In another process, or for a second target in this one, an output has a number behind its name.
+            const std::string called = buffer.name();
+            if (called == name || called.substr(0, called.find('$')) == name) return buffer;
+""",
+    """\
             if (buffer.name() == name) return buffer;
-        }
-    }
-    for (const auto &input : ::Halide::Internal::infer_arguments(::Halide::Internal::Stmt(), outputs)) {
-        if (input.param.defined() && input.param.name() == name) return input.param;
-    }
-    _halide_user_assert(false) << "The pipeline has no input or output " << name << ".\\n";
-    return Parameter();
-};
-const auto value_named = [&](const std::string &name, const std::string &field) {
-    const Parameter parameter = parameter_named(name);
-    const bool is_scalar = field == "value";
-    return ::Halide::Internal::Variable::make(is_scalar ? parameter.type() : ::Halide::Int(32),
-                                              is_scalar ? name : name + "." + field, parameter);
-};
-"""
+""",
+).replace('parameter.name() + (is_scalar ? "" : "." + field)', 'is_scalar ? name : name + "." + field')
