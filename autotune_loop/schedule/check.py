@@ -90,7 +90,7 @@ def make_identifier(text: str, taken: Container[str]) -> str:
 # A C name, or one in namespaces.
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z_][A-Za-z0-9_]*)*")
 # Whatever a generator calls a Func or a loop, if strings of C++, Python and JSON take it as it is.
-_HALIDE_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\"\\\u2028\u2029]+")
+HALIDE_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\"\\\u2028\u2029]+")
 _MAXIMUM_NUMBER = 2**31 - 1
 # What a message may have: nothing that ends it, in C++ or in Python.
 _MESSAGE = re.compile(r"[ !#-\[\]-~]+")
@@ -224,21 +224,21 @@ def _check_origin(func: ScheduledFunc) -> None:
     match func.origin:
         case ByIndex(index) if index < 0:
             raise _broken(f"the index of Func {func.identifier} is {index}")
-        case ByName(name) if not _HALIDE_NAME.fullmatch(name):
+        case ByName(name) if not HALIDE_NAME.fullmatch(name):
             raise _broken(f"{name!r} is not a Func name")
         case Clone(of, ()):
             raise _broken(f"Func {func.identifier} is a clone of {of} for no Func")
 
 
 def _check_parameter(parameter: Parameter) -> None:
-    if not _HALIDE_NAME.fullmatch(parameter.name) or not _FIELD.fullmatch(parameter.field):
+    if not HALIDE_NAME.fullmatch(parameter.name) or not _FIELD.fullmatch(parameter.field):
         raise _broken(f"{parameter.name!r}, {parameter.field!r} is not an input or output")
 
 
 def _check_source(variable: Variable, reached: set[str]) -> None:
     source = variable.source
     if isinstance(source, str):
-        if not _HALIDE_NAME.fullmatch(source):
+        if not HALIDE_NAME.fullmatch(source):
             raise _broken(f"{source!r} is not a variable name")
         return
     in_update = source.update is not None

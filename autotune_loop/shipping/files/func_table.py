@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from halide_autotune.autotune_loop.schedule.check import HALIDE_NAME
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.program import GeneratorProgram
 from halide_autotune.targets.generator.run import (
@@ -25,8 +26,7 @@ _AUTOSCHEDULER = "SdkFuncTable"
 _LIMITS = ProcessLimits(time_s=300.0, memory_bytes=8 * 2**30)
 _MAXIMUM_FUNCS = 100_000
 _SHOWN_CHARACTERS = 80
-# A name that strings of C++ and Python take as it is.
-_ROW = re.compile(r"([^\x00-\x1f\x7f-\x9f\"\\\u2028\u2029]+)\t([0-9a-f]{16})\t([0-9a-f]{16})")
+_ROW = re.compile(rf"({HALIDE_NAME.pattern})\t([0-9a-f]{{16}})\t([0-9a-f]{{16}})")
 
 
 @dataclass(frozen=True)
