@@ -27,20 +27,23 @@ class PipelineNames:
 
     A Func's identifier is its name in Halide as far as that is an identifier, and no name that a loop may get which is
     made of others: of `x` a split makes `xo` and `xi`. So is a loop's, but for those without a name, which are called
-    after the first Func that has them. Loops with one name in Halide have one identifier: what
-    `compute_with` makes one loop must have one name.
+    after the first Func that has them. Loops with one name in Halide have one identifier: what `compute_with` makes
+    one loop must have one name.
     """
 
     shape: PipelineShape
 
     @cached_property
+    def _loop_names(self) -> set[str]:
+        return {loop.name for func in self.shape.funcs for stage in func.stages for loop in stage.loops}
+
+    @cached_property
     def funcs(self) -> dict[str, str]:
         """Halide's names of the Funcs → identifiers."""
         found: dict[str, str] = {}
-        loops = {loop.name for func in self.shape.funcs for stage in func.stages for loop in stage.loops}
-        stems = {stem for name in loops for stem in _stems(name)}
+        stems = {stem for name in self._loop_names for stem in _stems(name)}
         for func in self.shape.funcs:
-            is_like_a_loop = func.name not in loops and stems.issuperset(_stems(func.name))
+            is_like_a_loop = func.name not in self._loop_names and stems.issuperset(_stems(func.name))
             name = f"{func.name}_func" if is_like_a_loop else func.name
             found[func.name] = make_identifier(name, set(found.values()))
         return found
@@ -48,8 +51,7 @@ class PipelineNames:
     @cached_property
     def are_plain(self) -> bool:
         """Whether the headers that Halide's autoschedulers write are C++: they have the names as they are."""
-        loops = {loop.name for func in self.shape.funcs for stage in func.stages for loop in stage.loops}
-        return all(_PLAIN.fullmatch(name) for name in (*self.funcs, *loops))
+        return all(_PLAIN.fullmatch(name) for name in (*self.funcs, *self._loop_names))
 
     @cached_property
     def shapes(self) -> dict[str, FuncShape]:

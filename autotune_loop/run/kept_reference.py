@@ -67,9 +67,7 @@ def keep_reference(samples: Path, task_index: int, built: BuiltReference) -> Non
         RunFolderError: the folder cannot be written.
     """
     path = _path(samples, task_index)
-    with os_error_as(
-        RunFolderError, f"{path} cannot be written", next_step="Free disk space, then continue with --resume."
-    ):
+    with os_error_as(RunFolderError, f"{path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(plain(KeptReference(built.autoscheduler, built.position))).encode())
 

@@ -135,6 +135,9 @@ def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: i
     tuned_unix_s = max(float(at_unix_s) for _, at_unix_s in rows)
     if not (math.isfinite(tuned_unix_s) and 0.0 <= tuned_unix_s < _END_OF_DATES_UNIX_S):
         raise ValueError(f"{tuned_unix_s} is not a moment")
+    greedy = database.execute(
+        "SELECT 1 FROM candidates WHERE task=? AND round=0 AND origin=? LIMIT 1", (task_index, Origin.GREEDY.value)
+    ).fetchone()
     return RecordedFacts(
         published=published,
         clock=str(rows[0][0]),
@@ -142,8 +145,5 @@ def _facts(database: sqlite3.Connection, header: Path, path: Path, task_index: i
         weights_sha256=None if weights is None else str(weights[0]),
         tuned_unix_s=tuned_unix_s,
         size_schedules=read_size_schedules(database, path, task_index, sha256),
-        default_is_greedy=database.execute(
-            "SELECT count(*) FROM candidates WHERE task=? AND round=0 AND origin=?", (task_index, Origin.GREEDY.value)
-        ).fetchone()[0]
-        > 0,
+        default_is_greedy=greedy is not None,
     )

@@ -144,9 +144,9 @@ def _with_silu(operators: list[Operator], kept: set[str]) -> list[Operator]:
     for each in operators:
         names = [tensor.name for tensor in each.inputs]
         gate = next((gates[name] for name in names if name in gates), None)
-        is_silu = gate is not None and each.kind is OperatorKind.MULTIPLY and gate.inputs[0].name in names
-        is_silu = is_silu and each.activation is Activation.NONE
-        if gate is None or not is_silu or each.output.element is ElementType.INT8:
+        is_plain_product = each.kind is OperatorKind.MULTIPLY and each.activation is Activation.NONE
+        is_float = each.output.element is not ElementType.INT8
+        if gate is None or gate.inputs[0].name not in names or not is_plain_product or not is_float:
             found.append(each)
             continue
         found.remove(gate)
