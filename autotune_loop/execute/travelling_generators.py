@@ -15,7 +15,7 @@ from halide_autotune.targets.generator.python_modules import modules_beside
 from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
 from halide_autotune.targets.halide_install import find_halide_install
 from halide_autotune.targets.process.content_cache import ContentCache
-from halide_autotune.targets.toolchain.cpp_build import CppBuild, is_library_path
+from halide_autotune.targets.toolchain.cpp_build import CppBuild, library_files
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # Stands in references for the folder where a worker unpacks: each generator of several files has one below it.
@@ -104,7 +104,7 @@ def _portable(reference: GeneratorReference, workspace: Workspace) -> tuple[Gene
 
 def _is_described_by_files(build: CppBuild) -> bool:
     """Whether no flag and no library names a place on this machine; else only what is built here can travel."""
-    return not any("/" in flag for flag in build.flags) and not any(map(is_library_path, build.libraries))
+    return not any("/" in flag for flag in build.flags) and not library_files(build.libraries)
 
 
 def _once(paths: Iterable[Path]) -> list[Path]:

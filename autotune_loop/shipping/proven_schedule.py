@@ -16,6 +16,7 @@ from halide_autotune.targets.build.artifacts import KernelRecipe, build_kernel
 from halide_autotune.targets.build.object_code import is_same_code
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.program import GeneratorProgram
+from halide_autotune.targets.generator.python_modules import SCHEDULE_MODULE_SUFFIX
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.process.scratch_folder import scratch_folder
 from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
@@ -69,7 +70,7 @@ def prove_schedule(
         function_name=function_name,
         dispatch_target=dispatch_target(target),
         header=".".join(filter(None, [run.name, run.profile_name, run.place, "schedule.h"])),
-        python_module=f"{function_name}_schedule.py",
+        python_module=f"{function_name}{SCHEDULE_MODULE_SUFFIX}",
         provenance=provenance,
         parameters=shipped_parameters(run.parameters),
         funcs=funcs,

@@ -20,6 +20,7 @@ from halide_autotune.autotune_loop.shipping.ship_manifest import (
     read_manifest,
 )
 from halide_autotune.targets.errors import RunFolderError, UsageError, os_error_as
+from halide_autotune.targets.generator.python_modules import SCHEDULE_MODULE_SUFFIX
 from halide_autotune.targets.process.atomic_write import write_atomically
 from halide_autotune.targets.process.content_cache import file_sha256
 from halide_autotune.targets.process.file_lock import file_lock
@@ -211,7 +212,7 @@ def dispatch_header(name: str) -> str:
 
 
 def _dispatch_module(name: str) -> str:
-    return f"{name}_schedule.py"
+    return f"{name}{SCHEDULE_MODULE_SUFFIX}"
 
 
 def _dispatch_texts(schedules: Iterable[ShippedSchedule]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Protocol
 from halide_autotune.targets.errors import GeneratorError, os_error_as
 from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, parameters_of_stub
 from halide_autotune.targets.generator.preload import Preload
+from halide_autotune.targets.generator.python_modules import SCHEDULE_MODULE_SUFFIX, modules_beside
 from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
 from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
 from halide_autotune.targets.halide_install import HalideInstall
@@ -94,8 +95,8 @@ def open_generator(
 def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -> str:
     """The hash of what a generator's kernels are made from: its file, of a C++ one its other sources and headers.
 
-    Of a Python one the modules that it imports are not: the schedules that were shipped for it are among them. What its
-    kernels call and the data that it reads are part of it, too.
+    Of a Python one the modules in its folder that it imports, too. Schedules are no part of it: else a generator that
+    imports what `sdk ship` writes for it would count as changed. What its kernels call and the data that it reads are.
 
     Raises:
         GeneratorError, ToolchainError: a C++ source does not compile, or there is no compiler.
@@ -104,6 +105,10 @@ def generator_sha256(reference: GeneratorReference, compiler: HostCppCompiler) -
     if reference.kind is GeneratorKind.CPP:
         return compiler.sources_sha256(reference.file, reference.build)
     more = [file_sha256(file) for file in (*reference.build.kernel_sources, *reference.build.data_files)]
+    if reference.kind is GeneratorKind.PYTHON:
+        folder = reference.file.parent
+        modules = [each for each in modules_beside(reference.file) if not each.name.endswith(SCHEDULE_MODULE_SUFFIX)]
+        more += [f"{each.relative_to(folder)} {file_sha256(each)}" for each in modules]
     own = file_sha256(reference.file)
     return hashlib.sha256("\n".join([own, *more]).encode()).hexdigest() if more else own
 

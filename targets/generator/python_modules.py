@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+# Of the modules that `sdk ship` writes.
+SCHEDULE_MODULE_SUFFIX = "_schedule.py"
+
 
 def modules_beside(file: Path) -> list[Path]:
     """The modules and packages in a generator's folder that it imports, and those that these import.

@@ -89,6 +89,21 @@ def is_library_path(library: str) -> bool:
     return not library.startswith("-") and ("/" in library or library.endswith(LINKED_SUFFIXES))
 
 
+def library_files(libraries: Iterable[str]) -> list[Path]:
+    """The files of libraries that are given by their paths, or by their names and the linker's `-L` folders."""
+    given = list(libraries)
+    folders = [Path(text[2:]) for text in given if text.startswith("-L")]
+    found: list[Path] = []
+    for text in given:
+        if is_library_path(text):
+            found.append(Path(text))
+        elif not text.startswith("-") or text.startswith("-l"):
+            name = text.removeprefix("-l")
+            files = (folder / f"lib{name}{suffix}" for folder in folders for suffix in (".so", ".a"))
+            found += [file for file in files if file.is_file()][:1]
+    return found
+
+
 def libraries(texts: Iterable[str]) -> list[str]:
     """Names of libraries, and whole paths.
 

@@ -19,7 +19,7 @@ from halide_autotune.targets.process.content_cache import ContentCache, file_sha
 from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 from halide_autotune.targets.process.scratch_folder import scratch_folder
 from halide_autotune.targets.process.stop_signal import StopSignal
-from halide_autotune.targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path
+from halide_autotune.targets.toolchain.cpp_build import LINKED_SUFFIXES, CppBuild, is_library_path, library_files
 from halide_autotune.targets.toolchain.generator_stubs import stub_folder, stubs_root
 from halide_autotune.targets.toolchain.generator_text import OLD_STYLE_STEP, is_old_style, renamed_step
 from halide_autotune.targets.toolchain.precompiled_header import precompiled_header
@@ -97,7 +97,9 @@ class HostCppCompiler:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def files_of(self, source: Path, build: CppBuild) -> list[Path]:
-        """Every file of the user's that a generator is made from: sources, headers, libraries given by a path, data.
+        """Every file of the user's that a generator is made from: sources, headers, libraries, data.
+
+        Of the libraries those that are given by a path, or whose folder is.
 
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
@@ -107,7 +109,7 @@ class HostCppCompiler:
             source,
             *build.sources,
             *build.kernel_sources,
-            *(Path(name) for name in build.libraries if is_library_path(name)),
+            *library_files(build.libraries),
             *build.data_files,
         ]
         for one in (source, *build.sources):
@@ -125,7 +127,7 @@ class HostCppCompiler:
         packages = self._package_flags(build.packages, "--libs")
         inputs = [*map(str, objects), *map(str, ready), *link_flags, *libraries, *packages]
         paths = [Path(name) for name in build.libraries if is_library_path(name)]
-        files = [*objects, *ready, *paths]
+        files = [*objects, *ready, *library_files(build.libraries)]
         key = ["link", self._halide.version, str(self._halide.root), *inputs, *(file_sha256(file) for file in files)]
         command = [
             self._compiler(),

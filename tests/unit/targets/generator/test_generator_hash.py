@@ -9,11 +9,28 @@ from pathlib import Path
 import pytest
 
 from halide_autotune.targets.generator.program import generator_sha256
-from halide_autotune.targets.generator.reference import GeneratorReference
+from halide_autotune.targets.generator.reference import GeneratorKind, GeneratorReference
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.targets.process.content_cache import ContentCache
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 from tests.generator_projects import cpp_project, python_project
+
+
+def test_the_modules_of_a_python_generator_count_but_not_what_is_shipped_for_it(
+    tmp_path: Path, halide: HalideInstall
+) -> None:
+    compiler = HostCppCompiler(halide, ContentCache(tmp_path / "cache"), dict(os.environ))
+    generator, helper = tmp_path / "blur.py", tmp_path / "stages" / "taps.py"
+    generator.write_text("from stages import taps\nfrom schedules import blur_schedule\n")
+    helper.parent.mkdir()
+    helper.write_text("TAPS = 3\n")
+    reference = GeneratorReference(generator, GeneratorKind.PYTHON)
+    before = generator_sha256(reference, compiler)
+    (tmp_path / "schedules").mkdir()
+    (tmp_path / "schedules" / "blur_schedule.py").write_text("def apply_schedule(pipeline, target): ...\n")
+    assert generator_sha256(reference, compiler) == before
+    helper.write_text("TAPS = 5\n")
+    assert generator_sha256(reference, compiler) != before
 
 
 @pytest.mark.toolchain

@@ -84,6 +84,26 @@ def test_objects_are_linked_as_they_are(project: Path, build: CppBuild, cpp_comp
     assert built.is_file()
 
 
+def test_a_library_counts_that_is_found_in_a_named_folder(
+    project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache
+) -> None:
+    compiler = HostCppCompiler(halide, cache, os.environ)
+    named = with_values(build, {"sources": [project / "source/stage.cpp"], "libraries": [f"-L{project}", "offset"]})
+
+    def archive(offset: int) -> None:
+        source, made = project / "source/offset.c", project / "offset.o"
+        source.write_text(f"int offset(void) {{ return {offset}; }}\n")
+        subprocess.run(["gcc", "-c", str(source), "-o", str(made)], check=True)
+        subprocess.run(["ar", "rcs", str(project / "liboffset.a"), str(made)], check=True)
+
+    archive(3)
+    reference = parse_generator(str(project / "source/scale.cpp"), (), named)
+    first, was = compiler.build_generator(reference.file, named), generator_sha256(reference, compiler)
+    archive(4)
+    assert compiler.build_generator(reference.file, named) != first
+    assert generator_sha256(reference, compiler) != was
+
+
 def test_every_header_counts_wherever_it_lies(
     project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache
 ) -> None:
