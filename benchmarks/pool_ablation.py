@@ -6,10 +6,10 @@ A pool is what `benchmarks.record_pool` has timed of one pipeline: at least 500 
 the best are few. Each way begins with the same 16 at random, and then chooses 16 at a time of what it has not chosen
 yet; it knows the times of what it has chosen alone. Compared with AutoTVM's figures 4 to 7 (Chen et al. 2018): random
 choice, a genetic algorithm's (neighbours of the fastest), simulated annealing on a model, and each model by its means
-alone, with uncertainty, with variety too, by expected improvement, and with what random programs or the other pools
-teach. Printed: after how many trials a way has what random choice has after 500 in the median, and is within 5 % of the
-pool's best; and how near it is after 32, 64 and 128; medians with quartiles over pools and seeds. With --page a plot of
-the best against trials.
+alone, with uncertainty, with variety too, by expected improvement, with what random programs or the other pools teach,
+and several together. Printed: after how many trials a way has what random choice has after 500 in the median, and is
+within 5 % of the pool's best; and how near it is after 32, 64 and 128; medians with quartiles over pools and seeds.
+With --page a plot of the best against trials.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.simulated_clock_ranking import Bench, open_bench
 from halide_autotune.autotune_loop.cost_model.tree_gru.training import train_tree_gru
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
-from halide_autotune.autotune_loop.search.models.expectation import Expectation
+from halide_autotune.autotune_loop.search.models.expectation import Expectation, mean_of
 from halide_autotune.autotune_loop.search.models.model import (
     LOWERED,
     TREE_GRU,
@@ -162,6 +162,11 @@ def _of_nests(name: str, prior: Callable[[Trial], NestPrior | None] = lambda tri
     return expect
 
 
+def _together(*models: Expect) -> Expect:
+    """What models say that count together."""
+    return lambda trial, places: mean_of([expect(trial, places) for expect in models])
+
+
 def _by_means(expect: Expect) -> Way:
     """Those that are expected to be fastest."""
 
@@ -197,6 +202,10 @@ def _shipped_prior() -> NestPrior | None:
 
 
 _OF_NESTS = {"nests": LOWERED, "trees": TREES, "tree GRU": TREE_GRU}
+_TAUGHT: Mapping[str, Callable[[Trial], NestPrior | None]] = {
+    "random programs": _shipped,
+    "other pools": lambda trial: trial.others,
+}
 _MODELS: Mapping[str, Expect] = {
     "schedules": _of_schedules,
     **{title: _of_nests(name) for title, name in _OF_NESTS.items()},
@@ -213,9 +222,15 @@ WAYS: Mapping[str, Way] = {
     "tree GRU of times, bound": _by(_of_nests(TREE_GRU_OF_TIMES), "bound"),
     **{
         f"{title}, {acquisition}, {taught}": _by(_of_nests(name, prior), acquisition)
-        for taught, prior in (("random programs", _shipped), ("other pools", lambda trial: trial.others))
+        for taught, prior in _TAUGHT.items()
         for title, name in _OF_NESTS.items()
         for acquisition in get_args(Acquisition)
+    },
+    **{
+        f"ensemble, bound, {taught}": _by(
+            _together(_of_schedules, _of_nests(LOWERED, prior), _of_nests(TREE_GRU, prior)), "bound"
+        )
+        for taught, prior in _TAUGHT.items()
     },
 }
 

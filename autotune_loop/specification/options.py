@@ -265,7 +265,8 @@ class SearchOptions:
             help="The model that picks the proposed schedules to time. lowered (a Gaussian process), trees (boosted"
             " trees) and tree_gru (a neural network) read the loops that Halide makes of a schedule; trees and tree_gru"
             " learn which of two is faster, trees_of_times and tree_gru_of_times learn times. gaussian_process reads"
-            " the schedule alone: it is quicker and predicts less well. Or the name of an installed package's model.",
+            " the schedule alone: it is quicker and predicts less well. ensemble has gaussian_process, lowered and"
+            " tree_gru together. Or the name of an installed package's model.",
             panel=_SAMPLING,
         ),
     ] = "lowered"

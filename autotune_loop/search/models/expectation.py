@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from halide_autotune.autotune_loop.specification.options import Acquisition
 
 # How much what is not known of a schedule speaks for it, in standard deviations.
 CURIOSITY = 1.0
+# Of a schedule that was timed, so that how far models disagree on it can be told.
+_LEAST_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,26 @@ class Expectation:
             variance = max(covariance[place, place], 0.0) + self.noise
             covariance = covariance - np.outer(column, column) / (variance or 1.0)
         return chosen
+
+
+def mean_of(several: Sequence[Expectation]) -> Expectation:
+    """What models expect together, each counting as much: where they disagree, less is known.
+
+    The variance of a mixture is the mean of its parts' and that of their means; what is alike stays so. By how much a
+    model is off for all schedules alike does not count, since that says nothing of their order.
+
+    Args:
+        several: of the same schedules, in the same order; at least one, of at least one schedule.
+    """
+    if len(several) == 1:
+        return several[0]
+    offsets = np.array([each.means.mean() for each in several])
+    orders = np.array([each.means for each in several]) - offsets[:, None]
+    covariance = np.mean([each.covariance for each in several], axis=0)
+    known = np.maximum(np.diag(covariance), _LEAST_VARIANCE)
+    scale = np.sqrt(1.0 + orders.var(axis=0) / known)
+    noise, best = (float(np.mean(each)) for each in zip(*((one.noise, one.best) for one in several), strict=True))
+    return Expectation(orders.mean(axis=0) + offsets.mean(), covariance * np.outer(scale, scale), noise, best)
 
 
 def _deviations(covariance: Array) -> Array:

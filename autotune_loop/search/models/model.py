@@ -11,10 +11,12 @@ from halide_autotune.targets.extension_point import ExtensionPoint
 
 GAUSSIAN_PROCESS = "gaussian_process"
 # The same, and another one of the loop nests that the most promising schedules are lowered to: a Gaussian process too,
-# boosted trees or a network that walks the loops, both of which learn which is faster, or the times.
+# boosted trees or networks that walk the loops, both of which learn which is faster, or the times.
 LOWERED, TREES, TREES_OF_TIMES = "lowered", "trees", "trees_of_times"
 TREE_GRU, TREE_GRU_OF_TIMES = "tree_gru", "tree_gru_of_times"
-OF_NESTS = (LOWERED, TREES, TREES_OF_TIMES, TREE_GRU, TREE_GRU_OF_TIMES)
+# The first Gaussian process, the one of loop nests and the networks together.
+ENSEMBLE = "ensemble"
+OF_NESTS = (LOWERED, TREES, TREES_OF_TIMES, TREE_GRU, TREE_GRU_OF_TIMES, ENSEMBLE)
 # An entry point leads to a class or function without arguments that makes a `ScheduleCostModel`.
 MODELS = ExtensionPoint(
     group="halide_autotune.models",

@@ -12,6 +12,7 @@ from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedu
 from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees, check_lightgbm
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.model import (
+    ENSEMBLE,
     LOWERED,
     TREE_GRU,
     TREE_GRU_OF_TIMES,
@@ -67,8 +68,8 @@ _OF_FEATURES: Mapping[str, MakeNestModel] = {
 }
 
 
-def nest_model(name: str, train: TrainTreeGru | None = None) -> MakeNestModel:
-    """What makes the models of lowered schedules of a run whose `--model` is this one.
+def nest_models(name: str, train: TrainTreeGru | None = None) -> list[MakeNestModel]:
+    """What makes the models of lowered schedules that count together in a run whose `--model` is this one.
 
     Args:
         train: what trains networks that walk loops; None where none is to be trained.
@@ -76,6 +77,12 @@ def nest_model(name: str, train: TrainTreeGru | None = None) -> MakeNestModel:
     Raises:
         UsageError: it is one of trees, and LightGBM cannot be loaded.
     """
+    members = (LOWERED, *(() if train is None else (TREE_GRU,))) if name == ENSEMBLE else (name,)
+    return [nest_model(each, train) for each in members]
+
+
+def nest_model(name: str, train: TrainTreeGru | None = None) -> MakeNestModel:
+    """What makes one of these models; see `nest_models`."""
     if name in (TREES, TREES_OF_TIMES):
         check_lightgbm()
     if name in (TREE_GRU, TREE_GRU_OF_TIMES) and train is not None:

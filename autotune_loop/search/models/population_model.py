@@ -12,12 +12,13 @@ from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.structure import DraftStructure
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
+from halide_autotune.autotune_loop.search.models.expectation import mean_of
 from halide_autotune.autotune_loop.search.models.model import GAUSSIAN_PROCESS, LOWERED, PlugInModels
 from halide_autotune.autotune_loop.search.models.nest_models import (
     FittedNestModel,
     MakeNestModel,
     OfFeatures,
-    nest_model,
+    nest_models,
 )
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.plug_in_model import FittedModel, PlugInModel
@@ -40,14 +41,17 @@ class PopulationModel:
 
     Attributes:
         by_schedule: from what schedules say; None where too few were timed.
-        by_nest: from the loop nests that they are lowered to, which tells much more and takes longer; None without.
+        by_nest: from the loop nests that they are lowered to, which tells much more and takes longer; empty without.
+            All of them count together.
         acquisition: how what they do not know counts.
+        all_count: `by_schedule` counts together with them, too. By itself it has chosen what is lowered in any case.
     """
 
     population: Population
     by_schedule: FittedModel | None
-    by_nest: FittedNestModel | None
+    by_nest: Sequence[FittedNestModel]
     acquisition: Acquisition = "bound"
+    all_count: bool = False
 
     def predict(self, drafts: Sequence[Draft]) -> Array:
         """The expected logarithm of each schedule's time in milliseconds, which `by_schedule` says."""
@@ -66,7 +70,7 @@ class PopulationModel:
         """The same for several groups of schedules, each with how many are wanted; all are lowered together."""
         ranked = [self._by_schedule(drafts, _RANKED_PER_WANTED * wanted) for drafts, wanted in groups]
         lowering = self.population.lowering
-        if self.by_nest is None or lowering is None:
+        if not self.by_nest or lowering is None:
             return ranked
         afforded = [lowering.affordable(wanted) for _, wanted in groups]
         # Nothing is gained where what is wanted is all that can be lowered.
@@ -79,20 +83,26 @@ class PopulationModel:
             return ranked
         left = iter(nests)
         return [
-            self._with_nests_first(self.by_nest, places, [*itertools.islice(left, len(drafts))])
+            self._with_nests_first(places, drafts, [*itertools.islice(left, len(drafts))])
             for places, drafts in zip(ranked, chosen, strict=True)
         ]
 
     def _with_nests_first(
-        self, model: FittedNestModel, places: Sequence[int], nests: Sequence[LoweredSchedule | None]
+        self, places: Sequence[int], drafts: Sequence[Draft], nests: Sequence[LoweredSchedule | None]
     ) -> list[int]:
-        """The first of the places, which were lowered, in the model's order, and then the others."""
-        if not nests:
-            return [*places]
-        lowered = [(place, nest) for place, nest in zip(places, nests, strict=False) if nest is not None]
-        expected = model.expectation([nest for _, nest in lowered])
-        order = expected.most_promising(len(lowered), self.acquisition)
-        return [*(lowered[position][0] for position in order), *places[len(nests) :]]
+        """The first of the places, whose schedules were lowered, in the models' order, and then the others."""
+        known = [
+            (place, draft, nest) for place, draft, nest in zip(places, drafts, nests, strict=False) if nest is not None
+        ]
+        if not known:
+            return [*places[len(nests) :]]
+        expected = [model.expectation([nest for _, _, nest in known]) for model in self.by_nest]
+        if self.all_count and self.by_schedule is not None:
+            expected.append(
+                self.by_schedule.expectation(features_in([draft for _, draft, _ in known], self.population))
+            )
+        order = mean_of(expected).most_promising(len(known), self.acquisition)
+        return [*(known[position][0] for position in order), *places[len(nests) :]]
 
     def _by_schedule(self, drafts: Sequence[Draft], count: int) -> list[int]:
         if self.by_schedule is None or not drafts:
@@ -117,8 +127,9 @@ class PopulationModels:
             place, in the same batch.
         tell: is told of that failure, once, and of one of `of_nests`.
         prior: what the loop nests of other pipelines say.
-        of_nests: makes the model of lowered schedules; None takes the Gaussian process.
+        of_nests: make the models of lowered schedules; None takes the Gaussian process.
         acquisition: how what models do not know counts.
+        all_count: the model of what schedules say counts together with these.
     """
 
     def __init__(
@@ -127,28 +138,29 @@ class PopulationModels:
         tell: Callable[[str], None] = lambda text: None,
         prior: NestPrior | None = None,
         *,
-        of_nests: MakeNestModel | None = None,
+        of_nests: Sequence[MakeNestModel] | None = None,
         acquisition: Acquisition = "bound",
+        all_count: bool = False,
     ) -> None:
         self._plug_in = plug_in
         self._tell = tell
         self._prior = prior
-        self._of_others = None if prior is None else OfFeatures(prior)
-        self._make_nest_model = nest_model(LOWERED) if of_nests is None else of_nests
-        self._acquisition = acquisition
+        self._of_others = [] if prior is None else [OfFeatures(prior)]
+        self._make_nest_models = nest_models(LOWERED) if of_nests is None else of_nests
+        self._acquisition, self._all_count = acquisition, all_count
         # By symbol.
         self._features: dict[str, Features] = {}
         self._nests: dict[str, LoweredSchedule | None] = {}
         self._last_of_schedules: tuple[Sequence[tuple[str, float]], FittedModel] | None = None
-        self._last: tuple[Sequence[tuple[LoweredSchedule, float]], FittedNestModel] | None = None
+        self._last: tuple[Sequence[tuple[LoweredSchedule, float]], Sequence[FittedNestModel]] | None = None
 
     def fitted(self, population: Population) -> PopulationModel | None:
         """The model of a population's times; None if that knows too few, and other pipelines say nothing."""
         by_schedule = None if len(population.tried) < ENOUGH_TIMED else self._by_schedule(population)
         by_nest = self._by_nest(population)
-        if by_schedule is None and by_nest is None:
+        if by_schedule is None and not by_nest:
             return None
-        return PopulationModel(population, by_schedule, by_nest, self._acquisition)
+        return PopulationModel(population, by_schedule, by_nest, self._acquisition, self._all_count)
 
     def _by_schedule(self, population: Population) -> FittedModel:
         for one in population.tried:
@@ -172,16 +184,16 @@ class PopulationModels:
             return ScheduleModel(timed, times_ms)
         return PlugInModel(model, timed, times_ms, self._give_up)
 
-    def _by_nest(self, population: Population) -> FittedNestModel | None:
+    def _by_nest(self, population: Population) -> Sequence[FittedNestModel]:
         lowering = population.lowering
         if lowering is None or lowering.affordable(_BATCH) <= _BATCH:
-            return None
+            return []
         if len(population.tried) < ENOUGH_TIMED:
             return self._of_others
         new = [one for one in population.tried if one.symbol not in self._nests]
         nests = lowering.lowered([one.draft for one in new])
         if nests is None:
-            return None
+            return []
         self._nests.update((one.symbol, nest) for one, nest in zip(new, nests, strict=True))
         tried = [(self._nests[one.symbol], one.time_ms) for one in population.tried]
         known = [(nest, time_ms) for nest, time_ms in tried if nest is not None]
@@ -191,14 +203,14 @@ class PopulationModels:
             self._last = known, self._learnt(known)
         return self._last[1]
 
-    def _learnt(self, known: Sequence[tuple[LoweredSchedule, float]]) -> FittedNestModel:
+    def _learnt(self, known: Sequence[tuple[LoweredSchedule, float]]) -> list[FittedNestModel]:
         timed = [nest for nest, _ in known], [time_ms for _, time_ms in known]
         try:
-            return self._make_nest_model(*timed, self._prior)
+            return [make(*timed, self._prior) for make in self._make_nest_models]
         except ModelProcessError as error:
             self._tell(f"{LOWERED} is the model in this run from now on: {error.message}")
-            self._make_nest_model = nest_model(LOWERED)
-            return self._make_nest_model(*timed, self._prior)
+            self._make_nest_models = nest_models(LOWERED)
+            return [make(*timed, self._prior) for make in self._make_nest_models]
 
     def _give_up(self, error: BaseException) -> None:
         if self._plug_in is not None:

@@ -8,8 +8,8 @@ from itertools import islice
 from random import Random
 
 from halide_autotune.autotune_loop.draft.model import Draft
-from halide_autotune.autotune_loop.search.models.model import load_model
-from halide_autotune.autotune_loop.search.models.nest_models import nest_model
+from halide_autotune.autotune_loop.search.models.model import ENSEMBLE, load_model
+from halide_autotune.autotune_loop.search.models.nest_models import nest_models
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population import Population
 from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
@@ -47,7 +47,7 @@ def load_techniques(
     Args:
         tell: is told once, as a warning, if a package's model fails.
         prior: what the loop nests of other pipelines say, where schedules are lowered.
-        train: what trains networks that walk loops, where the run's model is one.
+        train: what trains networks that walk loops, where the run's model has some.
 
     Raises:
         UsageError: there is no technique, or no model, of a name, or a package's cannot be imported or made.
@@ -57,8 +57,9 @@ def load_techniques(
         load_model(asked.model),
         tell,
         prior,
-        of_nests=nest_model(asked.model, train),
+        of_nests=nest_models(asked.model, train),
         acquisition=asked.acquisition,
+        all_count=asked.model == ENSEMBLE,
     )
     starts = Starts()
     built_in: dict[str, Technique] = {

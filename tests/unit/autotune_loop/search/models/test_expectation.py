@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.search.models.expectation import Expectation
+from halide_autotune.autotune_loop.search.models.expectation import Expectation, mean_of
 from halide_autotune.autotune_loop.specification.options import Acquisition
 
 
@@ -49,6 +49,25 @@ def test_the_improvement_is_what_drawing_from_the_distribution_gives_in_the_mean
     for gain, first in ((0.95 * improvement, 0), (1.05 * improvement, 1)):
         found = expected([0.3, -gain], [0.7, 1e-9])
         assert found.most_promising(1, "improvement") == [first]
+
+
+def test_where_models_disagree_less_is_known() -> None:
+    # The second takes all to be longer by 7, which is no disagreement about which is faster.
+    first, second = (
+        expected([1.0, 1.0, 4.0], [0.1, 0.3, 0.1], best=0.2),
+        expected([7.0, 9.0, 11.0], [0.1, 0.4, 0.1], best=6.4),
+    )
+    found = mean_of([first, second])
+    assert found.means == pytest.approx([4.0, 5.0, 7.5]) and found.best == pytest.approx(3.3)
+    # The variance of a mixture of both: of numbers drawn from either by turns.
+    assert np.square(found.deviations) == pytest.approx([0.26, (0.09 + 0.16) / 2 + 0.25, 0.01])
+    assert mean_of([first]) is first
+
+
+def test_what_is_alike_for_several_models_is_for_all_together() -> None:
+    alike = np.array([[0.01, 0.009], [0.009, 0.01]])
+    found = mean_of([Expectation(np.array(means), alike, 0.0, 0.0) for means in ([0.0, 1.0], [1.0, 0.0])])
+    assert found.covariance[0, 1] / found.covariance[0, 0] == pytest.approx(0.9)
 
 
 def test_nothing_to_choose_from_gives_nothing() -> None:

@@ -16,7 +16,7 @@ from halide_autotune.autotune_loop.draft.factors import factors_of
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
 from halide_autotune.autotune_loop.search.models import population_model
-from halide_autotune.autotune_loop.search.models.expectation import CURIOSITY
+from halide_autotune.autotune_loop.search.models.expectation import CURIOSITY, Expectation
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_models import OfFeatures
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
@@ -100,6 +100,23 @@ def test_the_loop_nests_give_the_order() -> None:
     places = fitted(population).ranking(drafts, len(drafts))
     assert sorted(places) == [*range(len(drafts))]
     assert are_ordered([factors_ms(drafts[place]) for place in places])
+
+
+class Contrary:
+    """Takes what is slower to be a little faster."""
+
+    def expectation(self, schedules: Sequence[LoweredSchedule]) -> Expectation:
+        means = np.array([-0.001 * each.features[0] for each in schedules])
+        return Expectation(means, 1e-9 * np.eye(len(schedules)), 0.0, 0.0)
+
+
+def test_where_all_count_what_schedules_say_is_weighed_with_their_loop_nests() -> None:
+    population = replace(timed(40), lowering=Told())
+    drafts, by_schedule = children(population), fitted(population).by_schedule
+    for all_count in (False, True):
+        model = PopulationModel(population, by_schedule, [Contrary()], all_count=all_count)
+        times_ms = [factors_ms(drafts[place]) for place in model.ranking(drafts, len(drafts))]
+        assert (sum(times_ms[:10]) < sum(times_ms[-10:])) is all_count
 
 
 def test_only_those_that_schedules_speak_for_are_lowered() -> None:
@@ -209,7 +226,9 @@ def test_what_was_timed_corrects_other_pipelines() -> None:
     population = replace(timed(40), lowering=Told())
     drafts = children(population)
     model = PopulationModels(prior=Prior()).fitted(population)
-    assert model is not None and isinstance(model.by_nest, OfFeatures) and isinstance(model.by_nest.model, NestModel)
+    assert model is not None
+    (by_nest,) = model.by_nest
+    assert isinstance(by_nest, OfFeatures) and isinstance(by_nest.model, NestModel)
     assert are_ordered([factors_ms(drafts[place]) for place in model.ranking(drafts, len(drafts))])
 
 

@@ -15,8 +15,8 @@ from halide_autotune.autotune_loop.cost_model.tree_gru.weights import TreeGruWei
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule, lowered_schedule
-from halide_autotune.autotune_loop.search.models.model import LOWERED, TREE_GRU, TREE_GRU_OF_TIMES
-from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, OfFeatures, nest_model
+from halide_autotune.autotune_loop.search.models.model import ENSEMBLE, LOWERED, TREE_GRU, TREE_GRU_OF_TIMES
+from halide_autotune.autotune_loop.search.models.nest_models import MakeNestModel, OfFeatures, nest_model, nest_models
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
 from halide_autotune.autotune_loop.search.models.population_model import PopulationModels
 from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru, TreeGru
@@ -92,15 +92,16 @@ def lost(problem: TreeGruProblem) -> TreeGruWeights:
     return replace(random_weights(4, seed=1), cost=np.full_like(random_weights(4, seed=1).cost, np.nan))
 
 
+@pytest.mark.parametrize("name", [TREE_GRU, ENSEMBLE])
 @pytest.mark.parametrize(("train", "why"), [(killed, "killed by signal 9"), (lost, "nothing that is a number")])
-def test_where_it_cannot_be_trained_another_model_has_its_place(train: TrainTreeGru, why: str) -> None:
+def test_where_it_cannot_be_trained_another_model_has_its_place(train: TrainTreeGru, why: str, name: str) -> None:
     told: list[str] = []
 
-    models = PopulationModels(tell=told.append, of_nests=nest_model(TREE_GRU, train))
+    models = PopulationModels(tell=told.append, of_nests=nest_models(name, train))
     population = replace(learnt(40), lowering=Lowered())
     for _ in range(2):
         fitted = models.fitted(population)
-        assert fitted is not None and isinstance(fitted.by_nest, OfFeatures)
+        assert fitted is not None and [type(each) for each in fitted.by_nest] == [OfFeatures]
     assert len(told) == 1 and told[0].startswith(f"{LOWERED} is the model in this run from now on: ") and why in told[0]
 
 
@@ -111,13 +112,20 @@ def test_techniques_of_one_batch_share_what_was_learnt() -> None:
         asked.append(problem)
         return random_weights(4, seed=1)
 
-    models = PopulationModels(of_nests=nest_model(TREE_GRU, train))
+    models = PopulationModels(of_nests=nest_models(TREE_GRU, train))
     population = replace(learnt(40), lowering=Lowered())
     for _ in range(2):
         models.fitted(population)
     assert len(asked) == 1
     models.fitted(replace(population, tried=population.tried[:-1]))
     assert len(asked) == 2
+
+
+def test_an_ensemble_has_them_beside_the_usual_model_if_they_can_be_trained() -> None:
+    population = replace(learnt(40), lowering=Lowered())
+    for train, count in ((lambda problem: random_weights(4, seed=1), 2), (None, 1)):
+        fitted = PopulationModels(of_nests=nest_models(ENSEMBLE, train)).fitted(population)
+        assert fitted is not None and len(fitted.by_nest) == count and isinstance(fitted.by_nest[0], OfFeatures)
 
 
 def test_without_a_process_to_train_in_its_name_stands_for_the_usual_model() -> None:

@@ -56,7 +56,7 @@ def test_an_unknown_technique_or_model_says_which_there_are() -> None:
     assert "sampling, sketches, evolution, annealing, pattern" in caught.value.next_step
     with pytest.raises(UsageError, match="There is no model 'gaussian'") as caught:
         load_techniques(SearchOptions(model="gaussian"))
-    names = "lowered, trees, trees_of_times, tree_gru, tree_gru_of_times, gaussian_process"
+    names = "lowered, trees, trees_of_times, tree_gru, tree_gru_of_times, ensemble, gaussian_process"
     assert f"Name one of {names}" in caught.value.next_step
 
 
