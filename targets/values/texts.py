@@ -124,7 +124,10 @@ def _named(option: str, items: Iterable[str], example: str) -> dict[str, str]:
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not value or not _NAME.fullmatch(name):
-            raise UsageError(f"{option} {item!r} is not of the form NAME=VALUE.", next_step=f"Such as {example}.")
+            raise UsageError(
+                f"{option} {item!r} is not of the form NAME=VALUE.",
+                next_step=f"Write it as, for example, {option} {example}.",
+            )
         if name in values:
             raise UsageError(f"{option} names {name} twice.")
         values[name] = value

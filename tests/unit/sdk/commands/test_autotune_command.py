@@ -144,7 +144,7 @@ def test_long_names(monkeypatch: pytest.MonkeyPatch) -> None:
         ("-r qemu -r local", "--device qemu cannot be combined with another device: their times do not compare."),
         ("-r pluto", "There is no device 'pluto'"),
         ("--device-patience long", "--device-patience: 'long' is not a duration."),
-        ("--size in=", "--size 'in=' is not of the form NAME=VALUE. Such as input=1920x1080."),
+        ("--size in=", "--size 'in=' is not of the form NAME=VALUE. Write it as, for example, --size input=1920x1080."),
         ("--size in=axb", "--size in=axb: 'axb' is not a size. Write it as 1920x1080"),
         ("--size in=4x4 --size in=5x5", "--size names in twice."),
         ("--scalar gain", "--scalar 'gain' is not of the form NAME=VALUE."),
