@@ -33,6 +33,7 @@ from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
 from halide_autotune.autotune_loop.search.models.expectation import Expectation, mean_of
 from halide_autotune.autotune_loop.search.models.model import (
+    ENSEMBLE_OF_NESTS,
     LOWERED,
     TREE_GRU,
     TREE_GRU_OF_TIMES,
@@ -228,7 +229,7 @@ WAYS: Mapping[str, Way] = {
     },
     **{
         f"ensemble, bound, {taught}": _by(
-            _together(_of_schedules, _of_nests(LOWERED, prior), _of_nests(TREE_GRU, prior)), "bound"
+            _together(_of_schedules, *(_of_nests(each, prior) for each in ENSEMBLE_OF_NESTS)), "bound"
         )
         for taught, prior in _TAUGHT.items()
     },

@@ -32,7 +32,7 @@ from halide_autotune.autotune_loop.cost_model.tree_gru.training import train_tre
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.search.models.expectation import mean_of
-from halide_autotune.autotune_loop.search.models.model import ENSEMBLE, LOWERED, TREE_GRU, TREES
+from halide_autotune.autotune_loop.search.models.model import ENSEMBLE, ENSEMBLE_OF_NESTS, LOWERED, TREE_GRU, TREES
 from halide_autotune.autotune_loop.search.models.nest_models import nest_model
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, read_prior
 from halide_autotune.autotune_loop.search.models.schedule_model import ScheduleModel
@@ -106,7 +106,7 @@ def _scores(timed: Sequence[Timed], cores: int, prior: NestPrior, seed: int) -> 
     }
     for name in (LOWERED, TREES, TREE_GRU):
         expected[name] = nest_model(name, train_tree_gru)(nests, times_ms, prior).expectation(asked)
-    expected[ENSEMBLE] = mean_of([expected[name] for name in ("schedule", LOWERED, TREE_GRU)])
+    expected[ENSEMBLE] = mean_of([expected[name] for name in ("schedule", *ENSEMBLE_OF_NESTS)])
     networks = _networks([one.sample for one in learnt], [one.sample for one in unseen], cores, seed)
     predicted = {**networks, **{model: each.means for model, each in expected.items()}}
     times = np.array([one.time_ms for one in unseen])

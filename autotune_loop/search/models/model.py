@@ -14,8 +14,8 @@ GAUSSIAN_PROCESS = "gaussian_process"
 # boosted trees or networks that walk the loops, both of which learn which is faster, or the times.
 LOWERED, TREES, TREES_OF_TIMES = "lowered", "trees", "trees_of_times"
 TREE_GRU, TREE_GRU_OF_TIMES = "tree_gru", "tree_gru_of_times"
-# The first Gaussian process, the one of loop nests and the networks together.
-ENSEMBLE = "ensemble"
+# The first Gaussian process, and these of loop nests, together.
+ENSEMBLE, ENSEMBLE_OF_NESTS = "ensemble", (LOWERED, TREE_GRU)
 OF_NESTS = (LOWERED, TREES, TREES_OF_TIMES, TREE_GRU, TREE_GRU_OF_TIMES, ENSEMBLE)
 # An entry point leads to a class or function without arguments that makes a `ScheduleCostModel`.
 MODELS = ExtensionPoint(

@@ -13,6 +13,7 @@ from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTre
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.model import (
     ENSEMBLE,
+    ENSEMBLE_OF_NESTS,
     LOWERED,
     TREE_GRU,
     TREE_GRU_OF_TIMES,
@@ -77,8 +78,9 @@ def nest_models(name: str, train: TrainTreeGru | None = None) -> list[MakeNestMo
     Raises:
         UsageError: it is one of trees, and LightGBM cannot be loaded.
     """
-    members = (LOWERED, *(() if train is None else (TREE_GRU,))) if name == ENSEMBLE else (name,)
-    return [nest_model(each, train) for each in members]
+    if name == ENSEMBLE and train is not None:
+        return [nest_model(each, train) for each in ENSEMBLE_OF_NESTS]
+    return [nest_model(name, train)]
 
 
 def nest_model(name: str, train: TrainTreeGru | None = None) -> MakeNestModel:
