@@ -33,6 +33,7 @@ from halide_autotune.sdk.commands.network import network
 from halide_autotune.sdk.commands.report import report
 from halide_autotune.sdk.commands.retrain import retrain
 from halide_autotune.sdk.commands.ship import ship
+from halide_autotune.sdk.commands.suggest import suggest
 from halide_autotune.sdk.commands.weights import weights
 from halide_autotune.sdk.options.completion_scripts import use_own_scripts
 from halide_autotune.sdk.options.help_text import help_text
@@ -43,6 +44,7 @@ from halide_autotune.targets.errors import SdkError, remedy
 # Commands import what is slow to import inside their functions, so that `sdk --help` stays instant.
 _COMMANDS: tuple[Callable[..., None], ...] = (
     autotune,
+    suggest,
     build,
     bench,
     ship,

@@ -45,6 +45,8 @@ from halide_autotune.autotune_loop.specification.options import Limits as Limits
 from halide_autotune.autotune_loop.specification.options import RunOptions as RunOptions
 from halide_autotune.autotune_loop.specification.options import SearchOptions as SearchOptions
 from halide_autotune.autotune_loop.specification.play_off_options import PlayOffOptions as PlayOffOptions
+from halide_autotune.autotune_loop.suggest.suggestion import Suggestion as Suggestion
+from halide_autotune.autotune_loop.suggest.suggestion import Suggestions as Suggestions
 from halide_autotune.autotune_loop.training.trained_weights import TrainedWeights as TrainedWeights
 from halide_autotune.devices.device_link import DeviceLink as DeviceLink
 from halide_autotune.devices.device_trouble import DeviceTrouble as DeviceTrouble
@@ -76,6 +78,7 @@ from halide_autotune.sdk.api.schedule import own_schedule as own_schedule
 from halide_autotune.sdk.api.schedule import shown_schedule as shown_schedule
 from halide_autotune.sdk.api.ship import check_shipped as check_shipped
 from halide_autotune.sdk.api.ship import ship as ship
+from halide_autotune.sdk.api.suggest import suggest as suggest
 from halide_autotune.sdk.api.weights.retrain import retrain as retrain
 from halide_autotune.sdk.api.weights.train_weights import train_weights as train_weights
 from halide_autotune.sdk.options.check_options import CheckOptions as CheckOptions

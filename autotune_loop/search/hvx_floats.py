@@ -26,12 +26,17 @@ _NO_FAULT_OF_FLOATS = {
 
 
 def has_float_vectors(context: RunContext) -> bool:
+    """Whether kernels may have vectors of floats on a run's devices."""
+    in_emulator = any(device.kind == "qemu" for device in context.devices)
+    return may_have_float_vectors(context.profile.halide_target, in_emulator=in_emulator)
+
+
+def may_have_float_vectors(halide_target: str, *, in_emulator: bool = False) -> bool:
     """Whether kernels may have vectors of floats: HVX before v68 has none, and QEMU cannot run those of later ones."""
-    target = parse_halide_target(context.profile.halide_target)
+    target = parse_halide_target(halide_target)
     if target.architecture != "hexagon":
         return True
     versions = [int(version[1]) for word in target.features if (version := _HVX_VERSION.fullmatch(word))]
-    in_emulator = any(device.kind == "qemu" for device in context.devices)
     return max(versions, default=0) >= _FIRST_VERSION_WITH_FLOATS and not in_emulator
 
 

@@ -15,6 +15,7 @@ MOST_USED = {
     "sdk build": "--target --schedule --output --parameter --function-name --estimate --size --json",
     "sdk bench": "--schedule --target --device --play-off --by-func --budget --turns --parameter --estimate --json",
     "sdk explain": "--target --parameter --estimate --device --json",
+    "sdk suggest": "--target --parameter --estimate --count --output --json",
     "sdk ship": "--output --show --check --generator --play-off --incumbent --device --budget --accept-size --guard"
     " --json",
     "sdk check": "--generator --device --target --fail-if-slower --budget --parameter --junit --markdown --json",

@@ -71,7 +71,7 @@ def choose_start_weights(
         WeightsError: there are none of that name, or they are damaged.
     """
     registry, profiles = open_registry(settings), _as_good_as(profile)
-    of_kind = next((file for name in profiles if (file := registry.nest_prior(name)) is not None), None)
+    of_kind = nest_prior_of(profile, settings)
     if wanted == BASELINE_WEIGHTS:
         return StartWeights(replace(profile, start_weights=BASELINE_WEIGHTS), nest_prior=of_kind)
     if wanted is not None:
@@ -101,6 +101,12 @@ def choose_start_weights(
         message=" ".join([*messages, _told(found)]),
         nest_prior=nest_prior,
     )
+
+
+def nest_prior_of(profile: TargetProfile, settings: Settings) -> Path | None:
+    """The file of what loop nests say on processors of a profile, or of its kind; None takes the SDK's own."""
+    found = map(open_registry(settings).nest_prior, _as_good_as(profile))
+    return next((file for file in found if file is not None), None)
 
 
 def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Settings) -> str:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from halide_autotune.autotune_loop.events import Event, Notice
-from halide_autotune.autotune_loop.search.hvx_floats import check_hvx_floats, has_float_vectors
+from halide_autotune.autotune_loop.search.hvx_floats import check_hvx_floats, has_float_vectors, may_have_float_vectors
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
@@ -39,6 +39,11 @@ def check(
 
 def failed(reason: str) -> GeneratorFailure:
     return GeneratorFailure(GeneratorFailureReason(reason), "It does not compile.", "", 1.0)
+
+
+def test_without_a_device_the_version_of_hvx_decides() -> None:
+    targets = {name: load_profile(name).halide_target for name in ("x86-64", "hexagon-v66", "hexagon-v68")}
+    assert [may_have_float_vectors(target) for target in targets.values()] == [True, False, True]
 
 
 @pytest.mark.parametrize("found", [True, failed("failed"), failed("crashed")])
