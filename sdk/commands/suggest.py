@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,8 +20,11 @@ from halide_autotune.sdk.options.suggest_options import SuggestOptions
 from halide_autotune.sdk.options.with_options import Takes, with_options
 from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress, shown_path
 from halide_autotune.sdk.project.file import find_project
+from halide_autotune.sdk.project.next_commands import command_line, option_words
 from halide_autotune.targets.errors import UsageError, os_error_as
+from halide_autotune.targets.pipeline.estimates import EstimateOptions
 from halide_autotune.targets.process.atomic_write import write_atomically
+from halide_autotune.targets.toolchain.cpp_build import CppBuild
 
 if TYPE_CHECKING:
     from halide_autotune.autotune_loop.suggest.suggestion import Suggestion, Suggestions
@@ -67,10 +69,10 @@ def suggest(
         table.add_row(shown_path(path), f"{one.expected_ratio:.2f}", ", ".join(one.made_by))
     make_console().print(table)
     typer.echo(f"{found.compared} schedules were compared, by what is known of other pipelines. None was timed.")
-    given = [f"--target {shlex.quote(options.devices.target)}"] if options.devices.target else []
-    parameters = [f"-p {shlex.quote(each)}" for each in named.parameters]
-    schedules = [f"--schedule {shlex.quote(shown_path(path))}" for path in written]
-    typer.echo(" ".join(["time it: sdk bench", shlex.quote(named.generator), *given, *parameters, *schedules]))
+    words = [named.generator, *option_words(RunOptions(), options), *(f"-p={each}" for each in named.parameters)]
+    words += [*option_words(CppBuild(), named.build), *option_words(EstimateOptions(), named.estimates)]
+    schedules = [f"--schedule={shown_path(path)}" for path in written]
+    typer.echo(f"time it: {command_line('bench', *words, *schedules)}")
 
 
 def _write(suggestions: Sequence[Suggestion], output: Path) -> list[Path]:

@@ -102,6 +102,18 @@ def command_line(*words: str) -> str:
     return shlex.join(["sdk", *words])
 
 
+def option_words(default: object, given: object) -> list[str]:
+    """The options by which a record of options differs from another of its kind, as they are typed."""
+    words: list[str] = []
+    for option in differing_options(default, given):
+        value = value_at(given, option)
+        several = value if isinstance(value, tuple) else (value,)
+        if isinstance(value, Mapping):
+            several = tuple(f"{key}={one}" for key, one in value.items())
+        words += [option.label if one is True else f"{option.label}={one}" for one in several]
+    return words
+
+
 def _devices(run: RecordedRun) -> DeviceOptions:
     spec = run.record.spec
     return replace(spec.options.devices, target=spec.options.devices.target or spec.profile.name)
@@ -138,17 +150,12 @@ def _generator_words(task: TuningTask, tuned: Mapping[str, str], devices: Device
     """The generator with its parameters, its target and what it is made from."""
     build = task.reference.build
     if build.cmake is None:
-        generator, made_from = shown_path(task.reference.file), _made_from(build)
+        generator, made_from = shown_path(task.reference.file), option_words(CppBuild(), build)
     else:
         generator = str(build.cmake_target)
         own = CppBuild(kernel_sources=build.kernel_sources, data_files=build.data_files)  # CMake says the rest
-        made_from = ["--cmake", shown_path(build.cmake), *_made_from(own)]
+        made_from = ["--cmake", shown_path(build.cmake), *option_words(CppBuild(), own)]
     yield from (f"{generator}:{task.generator_name}", "--target", str(devices.target))
     for key, value in {**task.parameters, **tuned}.items():
         yield from ("-p", f"{key}={value}")
     yield from made_from
-
-
-def _made_from(build: CppBuild) -> list[str]:
-    options = differing_options(CppBuild(), build)
-    return [f"{option.label}={value}" for option in options for value in value_at(build, option)]
