@@ -126,16 +126,18 @@ class HostCppCompiler:
         libraries = [_linked(name) for name in build.libraries]
         packages = self._package_flags(build.packages, "--libs")
         inputs = [*map(str, objects), *map(str, ready), *link_flags, *libraries, *packages]
-        paths = [Path(name) for name in build.libraries if is_library_path(name)]
-        files = [*objects, *ready, *library_files(build.libraries)]
-        key = ["link", self._halide.version, str(self._halide.root), *inputs, *(file_sha256(file) for file in files)]
+        found = library_files(build.libraries)
+        files = [*objects, *ready, *found]
+        shared = [path.parent.absolute() for path in found if ".so" in path.suffixes]
+        folders = [f"-Wl,-rpath,{folder}" for folder in dict.fromkeys([self._halide.lib_dir, *shared])]
+        facts = ["link", self._halide.version, str(self._halide.root)]
+        key = [*facts, *inputs, *folders, *(file_sha256(file) for file in files)]
         command = [
             self._compiler(),
             *inputs,
             f"-L{self._halide.lib_dir}",
             "-lHalide",
-            f"-Wl,-rpath,{self._halide.lib_dir}",
-            *dict.fromkeys(f"-Wl,-rpath,{path.parent}" for path in paths if ".so" in path.suffixes),
+            *folders,
             "-ldl",
             "-lpthread",
         ]

@@ -104,6 +104,18 @@ def test_a_library_counts_that_is_found_in_a_named_folder(
     assert generator_sha256(reference, compiler) != was
 
 
+def test_a_shared_library_is_found_again_when_the_generator_runs(
+    project: Path, build: CppBuild, cpp_compiler: HostCppCompiler
+) -> None:
+    shared = project / "liboffset.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", str(project / "source/offset.c"), "-o", str(shared)], check=True)
+    for libraries in ([str(shared)], [f"-L{os.path.relpath(project)}", "offset"]):
+        named = with_values(build, {"sources": [project / "source/stage.cpp"], "libraries": libraries})
+        built = cpp_compiler.build_generator(project / "source/scale.cpp", named)
+        done = subprocess.run([str(built)], capture_output=True, text=True, cwd="/", check=False)
+        assert "available Generators are" in done.stderr, libraries
+
+
 def test_every_header_counts_wherever_it_lies(
     project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache
 ) -> None:
