@@ -5,7 +5,8 @@ are drawn one after the other from what image pipelines are made of, mostly on t
 deep: arithmetic on one or two earlier stages, casts, transcendental functions, stencils, convolutions over channels,
 windows, look-ups in tables and by data, boundaries, down- and upsampling, pyramids, histograms with their running sums,
 recursive filters, products with a matrix. Some are whole parts of known pipelines: chains of arithmetic, separable
-filters, sharpening, variances, corners' responses, mosaics, grids that are read by interpolation.
+filters, sharpening, variances, corners' responses, mosaics, grids that are read by interpolation, block matching, wide
+filters of maxima.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import halide as hl
+from program_parts import dilated, matched
 from program_values import BINS, bin_of, bounded, c, interpolated, largest, sum_of, whole
 
 x, y = hl.Var("x"), hl.Var("y")
@@ -99,7 +101,7 @@ class _Program:
             left_out = (self.gather, self.product, self.mosaic, self.grid)
             kinds = [kind for kind in kinds if kind not in left_out]
         else:
-            kinds += [self.curve, self.recursion]
+            kinds += [self.curve, self.recursion, self.match, self.dilate]
         if self._older():
             kinds += [self.join] * 4
         if self.newest.scale < _SMALLEST_SCALE:
@@ -340,6 +342,15 @@ class _Program:
             grid = blurred
         read = interpolated(grid, [(x, _CELL), (y, _CELL), (bin_of(source.func[x, y, c]), _RANGE)])
         self._add("sliced", read / hl.f32(64 * _CELL * _CELL), hl.Float(32), source.scale)
+
+    def match(self) -> None:
+        radius, wide = self._source.choice([1, 2]), self._wide()
+        self._add("matched", matched(self._func, self.newest.func, wide, radius), wide)
+
+    def dilate(self) -> None:
+        _, height = self._extents()
+        value = dilated(self._func, self.newest.func, self.newest.type, height, self._source.choice([2, 3]))
+        self._add("dilated", value, self.newest.type)
 
     def _box(self, stage: Stage, kind: hl.Type) -> Stage:
         """The mean around each pixel, of values that can be added up."""
