@@ -20,6 +20,8 @@ FILE_NAME = "run.toml"
 SCHEMA_VERSION = 3
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROFILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+# Digits of a hash.
+_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def differences(old: RunRecord, new: RunRecord) -> list[str]:
         for key in dict.fromkeys([*was, *now])
         if was.get(key) != now.get(key)
     ]
+    lines += _changed_generators(old, new)
     for option in differing_options(old.spec.options, new.spec.options):
         if option.facts.is_fixed and option.path[0] != "devices":
             values = [words_of(option, value_at(each.spec.options, option)) for each in (old, new)]
@@ -148,7 +151,6 @@ def differences(old: RunRecord, new: RunRecord) -> list[str]:
 def _identity(run: RunRecord) -> Iterator[tuple[str, object]]:
     spec, made_with = run.spec, run.made_with
     yield "generators", "; ".join(_task(task) for task in spec.tasks)
-    yield "generator_sha256", list(made_with.generator_sha256)
     yield "profile", spec.profile.name
     yield "halide_target", spec.profile.halide_target
     yield "halide_version", made_with.halide_version
@@ -162,6 +164,15 @@ def _identity(run: RunRecord) -> Iterator[tuple[str, object]]:
     yield "start_weights_sha256", made_with.start_weights_sha256
     yield "input_sha256", dict(made_with.input_sha256)
     yield "card", "" if spec.profile.machine.gpu is None else spec.profile.machine.gpu.name
+
+
+def _changed_generators(old: RunRecord, new: RunRecord) -> Iterator[str]:
+    """Of one and the same generator: others are told by their names."""
+    hashes = zip(old.made_with.generator_sha256, new.made_with.generator_sha256, strict=False)
+    for was, now, (then, here) in zip(old.spec.tasks, new.spec.tasks, hashes, strict=False):
+        if _task(was) == _task(now) and then != here:
+            file, hashed = now.reference.file, f"sha256 {then[:_SHOWN]}, now {here[:_SHOWN]}"
+            yield f"  generator {now.generator_name}: {file}, or a file that it is made from, has changed ({hashed})"
 
 
 def _task(task: TuningTask) -> str:

@@ -105,14 +105,20 @@ def library_files(libraries: Iterable[str]) -> list[Path]:
 
 
 def libraries(texts: Iterable[str]) -> list[str]:
-    """Names of libraries, and whole paths.
+    """Names of libraries, and whole paths, also of the linker's `-L` folders.
 
     Raises:
         UsageError: there is no such file.
     """
     found = list(texts)
     existing_files(text for text in found if is_library_path(text))
-    return [str(Path(text).absolute()) if is_library_path(text) else text for text in found]
+    return [_whole(text) for text in found]
+
+
+def _whole(library: str) -> str:
+    if library.startswith("-L") and library != "-L":
+        return f"-L{Path(library[2:]).absolute()}"
+    return str(Path(library).absolute()) if is_library_path(library) else library
 
 
 @dataclass(frozen=True)

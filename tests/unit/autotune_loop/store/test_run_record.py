@@ -65,6 +65,15 @@ def test_differences_name_what_is_tuned_otherwise(old: dict[str, object], new: d
     assert [line.split(":")[0].strip() for line in lines] == [key for key, (a, b) in read.items() if a != b]
 
 
+def test_differences_name_the_generator_that_has_changed() -> None:
+    tasks = [make_task("blur"), make_task("harris")]
+    old, new = (make_record(make_spec(*tasks), generator_sha256=("a" * 64, last * 64)) for last in "bc")
+    (line,) = differences(old, new)
+    assert line.startswith("  generator harris: /") and line.endswith(
+        "or a file that it is made from, has changed (sha256 bbbbbbbbbbbb, now cccccccccccc)"
+    )
+
+
 def test_differences_name_what_the_run_was_made_with() -> None:
     old = make_record()
     assert len(differences(old, make_record(halide_version="22", clock="emulated", devices=("three",)))) == 2
