@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,10 +19,17 @@ from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatc
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, best_in_top, ordered_pairs, score_ranking
 from halide_autotune.autotune_loop.cost_model.training import calibrate
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, RecordedPipeline, fit_prior
+from halide_autotune.autotune_loop.search.models.nest_prior import (
+    NestPrior,
+    RecordedPipeline,
+    differences_of,
+    fit_prior,
+)
+from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees, fit_trees
 from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
 from halide_autotune.autotune_loop.training.trained_weights import Scores
+from halide_autotune.targets.errors import UsageError
 from halide_autotune.weights.weights_file import Weights
 
 _LEARN: Mapping[Loss, LearnOptions] = {
@@ -33,7 +40,7 @@ _SHARES = (0.5, 1.0)
 _PARTS = 3
 # A time that is longer by less than this is no worse: it is what timings differ by.
 _AS_GOOD = 1.01
-# Fitting a prior takes time with the third power of all; from fewer of a program it cannot be told what is usual.
+# Fitting a process takes time with the third power of all; from fewer of a program it cannot be told what is usual.
 _MOST_NESTS, _FEWEST_NESTS = 1536, 8
 
 
@@ -140,7 +147,16 @@ def teach_prior(programs: Sequence[RecordedProgram]) -> NestPrior | None:
     if len(pipelines) < _PARTS:
         return None
     most = max(_FEWEST_NESTS, _MOST_NESTS // len(pipelines))
-    return fit_prior([_thinned(nests, times_ms, most) for nests, times_ms in pipelines])
+    process = fit_prior([_thinned(nests, times_ms, most) for nests, times_ms in pipelines])
+    return replace(process, trees=_trees(pipelines))
+
+
+def _trees(pipelines: Sequence[RecordedPipeline]) -> RegressionTrees | None:
+    """Trees over all that was recorded; none where LightGBM is not installed, after hours of timing."""
+    try:
+        return fit_trees(*differences_of(pipelines))
+    except UsageError:
+        return None
 
 
 def judge_prior(prior: NestPrior | None, programs: Sequence[RecordedProgram]) -> tuple[float, float] | None:

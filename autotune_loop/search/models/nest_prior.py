@@ -1,5 +1,8 @@
 """What the loop nests of other pipelines say of one of which little or nothing was timed.
 
+A Gaussian process over a part of what was recorded, and boosted trees over all of it, count alike: the former tells how
+much is known, the latter order more pairs, and both together most (docs/measured/models.md).
+
 AutoTVM's global model (Chen et al., Learning to Optimize Tensor Programs, 2018, section 4): it is trained on what was
 recorded of others, and what a run times itself corrects it. Numbers of different pipelines are compared by how far they
 are from what is usual for the pipeline: twice the traffic of its other schedules, and not so many bytes.
@@ -26,6 +29,7 @@ from halide_autotune.autotune_loop.gaussian_process import (
 )
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
+from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees, read_trees
 from halide_autotune.targets.errors import WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 
@@ -46,12 +50,14 @@ class NestPrior:
         log_times: how much longer each takes than is usual, as a logarithm.
         length: of the kernel, in spreads of the features.
         noise: variance of what the features do not explain, as a share of that of the times.
+        trees: that have learnt the same from more schedules; None without.
     """
 
     rows: Array
     log_times: Array
     length: float
     noise: float
+    trees: RegressionTrees | None = None
 
     def expected(self, differences: Array) -> Array:
         """How much longer schedules take than is usual, as logarithms.
@@ -59,26 +65,31 @@ class NestPrior:
         Args:
             differences: a row for each schedule.
         """
-        return self._deviation * self._posterior.means(self._across(self._scaled(differences)))
+        return self._means(differences, self._across(self._scaled(differences)))
 
     def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
         """What is expected of schedules of one pipeline, of which none was timed: relative to their mean."""
         rows = np.array(schedules, dtype=np.float64).reshape(len(schedules), self.rows.shape[1])
-        scaled = self._scaled(rows - (rows.mean(axis=0) if len(rows) else 0.0))
+        differences = rows - (rows.mean(axis=0) if len(rows) else 0.0)
+        scaled = self._scaled(differences)
         across = self._across(scaled)
         explained = self._posterior.explained(across)
         covariance = matern(distances(scaled, scaled) / self.length) - explained.T @ explained
-        means, variance = self._deviation * self._posterior.means(across), self._deviation**2
+        means, variance = self._means(differences, across), self._deviation**2
         return Expectation(means, variance * covariance, self.noise * variance, 0.0)
 
     def with_pipelines(self, pipelines: Sequence[RecordedPipeline]) -> NestPrior:
         """The same, and what other pipelines have taught."""
-        rows, log_times = _differences(pipelines)
+        rows, log_times = differences_of(pipelines)
         return replace(
             self,
             rows=np.concatenate([self.rows, rows]),
             log_times=np.concatenate([self.log_times, log_times]),
         )
+
+    def _means(self, differences: Array, across: Array) -> Array:
+        of_process = self._deviation * self._posterior.means(across)
+        return of_process if self.trees is None else (of_process + self.trees.predict(differences)) / 2
 
     def _across(self, scaled: Array) -> Array:
         return matern(distances(scaled, self._known) / self.length)
@@ -113,7 +124,7 @@ def foreseen(prior: NestPrior | None, differences: Array) -> Array:
 
 def fit_prior(pipelines: Sequence[RecordedPipeline]) -> NestPrior:
     """Learn from several pipelines."""
-    rows, log_times = _differences(pipelines)
+    rows, log_times = differences_of(pipelines)
     features_count = int((rows.std(axis=0) > 0).sum())
     priors = [
         NestPrior(rows, log_times, length * np.sqrt(features_count), noise) for length in _LENGTHS for noise in _NOISES
@@ -121,7 +132,7 @@ def fit_prior(pipelines: Sequence[RecordedPipeline]) -> NestPrior:
     return max(priors, key=lambda prior: prior._posterior.log_likelihood)
 
 
-def _differences(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]:
+def differences_of(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]:
     """How each schedule differs from the usual one of its pipeline: its features, and the logarithm of its time."""
     rows, log_times = [], []
     for nests, times_ms in pipelines:
@@ -141,6 +152,7 @@ def write_prior(prior: NestPrior, path: Path) -> None:
         rows=prior.rows.astype(np.float16),
         log_times=prior.log_times.astype(np.float16),
         settings=np.array([prior.length, prior.noise]),
+        **({} if prior.trees is None else prior.trees.arrays()),
     )
     with os_error_as(WeightsError, f"{path} cannot be written"):
         write_atomically(path, content.getvalue())
@@ -158,9 +170,10 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
                 return None
             rows, log_times = (np.asarray(file[name], dtype=np.float64) for name in ("rows", "log_times"))
             length, noise = (float(number) for number in file["settings"])
+            trees = read_trees(file, len(NEST_FEATURE_NAMES))
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise WeightsError(f"{path} cannot be read ({error}).") from error
-    return NestPrior(rows, log_times, length, noise)
+    return NestPrior(rows, log_times, length, noise, trees)
 
 
 def in_spreads(differences: Array, spread: Array) -> Array:

@@ -16,10 +16,12 @@ from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import (
     SHIPPED,
     NestPrior,
+    differences_of,
     fit_prior,
     read_prior,
     write_prior,
 )
+from halide_autotune.autotune_loop.search.models.regression_trees import fit_trees
 from halide_autotune.targets.errors import WeightsError
 
 WORK, TRAFFIC = NEST_FEATURE_NAMES.index("operations"), NEST_FEATURE_NAMES.index("bytes from beyond 32768 bytes")
@@ -93,6 +95,22 @@ def test_it_is_read_as_it_was_written(prior: NestPrior, tmp_path: Path) -> None:
     assert read is not None
     assert (read.length, read.noise) == (prior.length, prior.noise)
     assert np.allclose(read.rows, prior.rows, atol=1e-2) and np.allclose(read.log_times, prior.log_times, atol=1e-2)
+
+
+def test_trees_count_as_much_and_are_read_as_they_were_written(prior: NestPrior, tmp_path: Path) -> None:
+    recorded = pipeline(95)
+    features = np.array(recorded[0])
+    differences = features - features.mean(axis=0)
+    both = replace(prior, trees=fit_trees(*differences_of([pipeline(seed) for seed in range(6)])))
+    assert both.trees is not None and foreseen(both, recorded) > 0.9
+    halves = prior.expected(differences) / 2 + both.trees.predict(differences) / 2
+    assert np.allclose(both.expected(differences), halves)
+    assert np.allclose(both.expectation(recorded[0]).means, halves)
+    write_prior(both, tmp_path / "prior.npz")
+    read = read_prior(tmp_path / "prior.npz")
+    assert read is not None and read.trees is not None
+    assert np.array_equal(read.trees.predict(differences), both.trees.predict(differences))
+    assert both.with_pipelines([pipeline(94)]).trees is both.trees
 
 
 def test_one_of_other_features_is_left_out(prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
