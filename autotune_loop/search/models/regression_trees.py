@@ -53,6 +53,8 @@ class RegressionTrees:
         trees = np.arange(len(self.columns))[None, :]
         nodes = np.zeros((len(rows), len(self.columns)), dtype=np.int64)
         for _ in range(self.columns.shape[1]):
+            if (nodes < 0).all():
+                break
             inner = np.maximum(nodes, 0)
             values = np.take_along_axis(rows, self.columns[trees, inner], axis=1)
             is_more = (values > self.thresholds[trees, inner]).astype(np.int64)
