@@ -20,7 +20,6 @@ from halide_autotune.sdk.options.suggest_options import SuggestOptions
 from halide_autotune.sdk.options.with_options import Takes, with_options
 from halide_autotune.sdk.output import make_console, plain_table, print_json, show_progress, shown_path
 from halide_autotune.sdk.project.file import find_project
-from halide_autotune.sdk.project.next_commands import command_line, option_words
 from halide_autotune.targets.errors import UsageError, os_error_as
 from halide_autotune.targets.pipeline.estimates import EstimateOptions
 from halide_autotune.targets.process.atomic_write import write_atomically
@@ -49,6 +48,7 @@ def suggest(
     Example: sdk suggest blur.cpp --target arm64
     """
     from halide_autotune.sdk.api.suggest import suggest as suggest_for
+    from halide_autotune.sdk.project.next_commands import command_line, option_words
 
     if command.output is not None and not command.output.name.endswith(_SUFFIX):
         raise UsageError(

@@ -111,7 +111,7 @@ def test_a_shared_library_is_found_again_when_the_generator_runs(
     subprocess.run(["gcc", "-shared", "-fPIC", str(project / "source/offset.c"), "-o", str(shared)], check=True)
     for libraries in ([str(shared)], [f"-L{os.path.relpath(project)}", "offset"]):
         named = with_values(build, {"sources": [project / "source/stage.cpp"], "libraries": libraries})
-        assert str(project) in named.libraries[0], "a run that is resumed elsewhere finds it"
+        assert Path(named.libraries[0].removeprefix("-L")).is_absolute(), "a run that is resumed elsewhere finds it"
         built = cpp_compiler.build_generator(project / "source/scale.cpp", named)
         done = subprocess.run([str(built)], capture_output=True, text=True, cwd="/", check=False)
         assert "available Generators are" in done.stderr, libraries
