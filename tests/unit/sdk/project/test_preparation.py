@@ -66,16 +66,16 @@ def test_a_run_folder_that_is_free(tmp_path: Path) -> None:
 
 def test_a_wrong_name_leaves_no_generator_running(settings: Settings, examples: Path) -> None:
     workbench = open_workbench(settings)
-    before = _children()
     file = examples / "separable_filter.py"
+    with open_named_generator(str(file), ["radius=1"], workbench, settings) as (reference, _):
+        assert (reference.name, reference.parameters) == ("separable_filter", {"radius": "1"})
+    before = _children()  # among them what ends programs whose SDK is killed, which begins with the first program
     with (
         pytest.raises(GeneratorError, match="no generator 'blurr', only: separable_filter"),
         open_named_generator(f"{file}:blurr", (), workbench, settings),
     ):
         pass
     assert all(has_ended(pid) for pid in _children() - before)
-    with open_named_generator(str(file), ["radius=1"], workbench, settings) as (reference, _):
-        assert (reference.name, reference.parameters) == ("separable_filter", {"radius": "1"})
 
 
 def _children() -> set[int]:
