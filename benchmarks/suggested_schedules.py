@@ -21,23 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import sdk
+from benchmarks.first_choice import EXAMPLES, GOALS, LEAST, OTHERS, PICTURES
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-_DEFAULT = (
-    "bilateral_grid",
-    "camera_pipeline",
-    "convolution_layer",
-    "corner_detector",
-    "matrix_product",
-    "separable_filter",
-    "stencil_chain",
-)
 _PEERS = ("adams2019", "mullapudi2016", "own")
 _COLUMNS = ("first", "best of 8", "mullapudi2016", "own")
 _COUNT = 8
-GOALS = (1.3, 1.1)
-# No first suggestion may be slower than that.
-_LEAST = 0.9
 
 
 def main() -> int:
@@ -50,7 +38,7 @@ def main() -> int:
     arguments = parser.parse_args()
     rows: list[tuple[float, ...]] = []
     print(f"{'generator':24}" + "".join(f"{title:>15}" for title in _COLUMNS) + f"{'suggested in':>15}", flush=True)
-    for generator in arguments.generators or [str(EXAMPLES / f"{name}.cpp") for name in _DEFAULT]:
+    for generator in arguments.generators or [str(EXAMPLES / f"{name}.cpp") for name in sorted((*PICTURES, *OTHERS))]:
         spec = sdk.GeneratorSpec(generator, tuple(arguments.parameter))
         ratios, took_s = _row(spec, arguments.target, arguments.turns)
         rows.append(ratios)
@@ -59,7 +47,7 @@ def main() -> int:
     print(f"{'geometric mean':24}" + "".join(map(_cell, means)))
     is_met = all(mean >= goal for mean, goal in zip(means, GOALS, strict=False))
     slowest = min((row[0] for row in rows if not math.isnan(row[0])), default=0.0)
-    return 0 if is_met and slowest >= _LEAST else 1
+    return 0 if is_met and slowest >= LEAST else 1
 
 
 def _row(spec: sdk.GeneratorSpec, target: str, turns: int) -> tuple[tuple[float, ...], float]:

@@ -9,7 +9,12 @@ from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs, with_name_mangling
 from halide_autotune.sdk.project.input_files import prepared_inputs
 from halide_autotune.sdk.project.pipeline_facts import prepare_pipeline
-from halide_autotune.sdk.project.preparation import check_function_name, open_named_generator, open_workbench
+from halide_autotune.sdk.project.preparation import (
+    check_function_name,
+    named_profile,
+    open_named_generator,
+    open_workbench,
+)
 from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.build.artifacts import Artifacts, BenchmarkArguments, KernelRecipe, build_artifacts
@@ -17,9 +22,7 @@ from halide_autotune.targets.build.executable import BuildTools
 from halide_autotune.targets.build.kernel_sources import KernelSources
 from halide_autotune.targets.cuda.ptxas import find_ptxas
 from halide_autotune.targets.pipeline.inspection import Inspected
-from halide_autotune.targets.profile.loader import HOST, load_profile
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE
-from halide_autotune.targets.profile.target_features import with_target_features
 from halide_autotune.targets.schedule.autoschedulers import resolve_schedule
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
@@ -54,8 +57,7 @@ def build(
     (spec,) = generator_specs(generator)
     settings = settings or read_settings()
     asked = with_name_mangling(asked_options(options, target), [spec])
-    profile = load_profile(asked.devices.target or HOST, settings.profile_folder)
-    profile = with_target_features(profile, asked.devices.target_features)
+    profile = named_profile(asked.devices, settings)
     hexagon_sdk = named_hexagon_sdk(profile, asked.devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, hexagon_sdk)
     toolchain.version()  # fails early if the toolchain is broken

@@ -11,12 +11,10 @@ from halide_autotune.autotune_loop.schedule.reading.pipeline import ReadSchedule
 from halide_autotune.autotune_loop.schedule.show import ShowFormat, show_schedule
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
-from halide_autotune.sdk.project.preparation import open_named_generator, open_workbench
+from halide_autotune.sdk.project.preparation import named_profile, open_named_generator, open_workbench
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.pipeline.inspection import Inspected
-from halide_autotune.targets.profile.loader import HOST, load_profile
-from halide_autotune.targets.profile.target_features import with_target_features
 from halide_autotune.targets.schedule.header import read_schedule as read_header
 from halide_autotune.targets.schedule.pipeline_schedule import read_pipeline
 
@@ -36,8 +34,7 @@ def own_schedule(
     (spec,) = generator_specs(generator)
     settings = settings or read_settings()
     asked = asked_options(options)
-    profile = load_profile(asked.devices.target or HOST, settings.profile_folder)
-    profile = with_target_features(profile, asked.devices.target_features)
+    profile = named_profile(asked.devices, settings)
     bench = open_workbench(settings)
     with open_named_generator(spec.generator, spec.parameters, bench, settings, spec.build) as (reference, program):
         assert reference.name is not None

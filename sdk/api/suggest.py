@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from halide_autotune.autotune_loop.search.hvx_floats import may_have_float_vectors
-from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, read_prior
+from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior, learnt_prior
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.suggest.suggest_schedules import OpenedPipeline, suggest_schedules
 from halide_autotune.autotune_loop.suggest.suggestion import Suggestions
 from halide_autotune.sdk.options.generator_spec import GeneratorSpec, asked_options, generator_specs
 from halide_autotune.sdk.project.pipeline_facts import prepare_pipeline
-from halide_autotune.sdk.project.preparation import check_function_name, open_named_generator, open_workbench
+from halide_autotune.sdk.project.preparation import (
+    check_function_name,
+    named_profile,
+    open_named_generator,
+    open_workbench,
+)
 from halide_autotune.sdk.select.start_weights import nest_prior_of
 from halide_autotune.sdk.settings import Settings, read_settings
 from halide_autotune.targets.errors import GeneratorError, UsageError, WeightsError
@@ -22,9 +26,8 @@ from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.pipeline.shape import PipelineShape, describe_pipeline
 from halide_autotune.targets.process.limited_process import ProcessLimits
-from halide_autotune.targets.profile.loader import HOST, load_profile
 from halide_autotune.targets.profile.profile import TargetProfile
-from halide_autotune.targets.profile.target_features import kernel_target, with_target_features
+from halide_autotune.targets.profile.target_features import kernel_target
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 # For all schedules that are lowered together.
@@ -56,8 +59,7 @@ def suggest(
     (spec,) = generator_specs(generator)
     settings = settings or read_settings()
     asked = asked_options(options, target)
-    profile = load_profile(asked.devices.target or HOST, settings.profile_folder)
-    profile = with_target_features(profile, asked.devices.target_features)
+    profile = named_profile(asked.devices, settings)
     if profile.machine.gpu is not None:
         raise UsageError(
             f"Schedules can be suggested for processors only, and {profile.name} has a GPU.",
@@ -95,12 +97,10 @@ def _described(
 
 def _prior(profile: TargetProfile, settings: Settings, progress: Callable[[str], None]) -> NestPrior:
     """What was learnt for such processors; what comes with the SDK where that is damaged, or of another version."""
-    file: Path | None = nest_prior_of(profile, settings)
     try:
-        prior = None if file is None else read_prior(file)
+        found = learnt_prior(nest_prior_of(profile, settings))
     except WeightsError as error:
         progress(f"{error} What comes with the SDK is used instead.")
-        prior = None
-    found = prior or read_prior()
+        found = learnt_prior(None)
     assert found is not None, "the SDK's own is of its version"
     return found

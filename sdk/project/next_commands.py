@@ -104,14 +104,20 @@ def command_line(*words: str) -> str:
 
 def option_words(default: object, given: object) -> list[str]:
     """The options by which a record of options differs from another of its kind, as they are typed."""
-    words: list[str] = []
+    return [label if value is None else f"{label}={value}" for label, value in _differing(default, given)]
+
+
+def _differing(default: object, given: object) -> Iterator[tuple[str, str | None]]:
+    """The flag and the value of each of these options; None for a flag without a value."""
     for option in differing_options(default, given):
         value = value_at(given, option)
         several = value if isinstance(value, tuple) else (value,)
         if isinstance(value, Mapping):
             several = tuple(f"{key}={one}" for key, one in value.items())
-        words += [option.label if one is True else f"{option.label}={one}" for one in several]
-    return words
+        if option.keyword == "target_features":
+            several = (",".join(several),)
+        for one in several:
+            yield option.label, None if one is True else str(one)
 
 
 def _devices(run: RecordedRun) -> DeviceOptions:
@@ -128,13 +134,8 @@ def _play_off_line(task: TuningTask, schedules: Sequence[str], tuned: Mapping[st
     for name, size in task.estimates.items():
         if not name.startswith("#"):  # an output, which follows from the inputs
             words += ["--estimate", f"{name}={size}"]
-    for option in differing_options(DeviceOptions(target=devices.target), devices):
-        value = value_at(devices, option)
-        several = value if isinstance(value, tuple) else (value,)
-        if option.keyword == "target_features":
-            several = (",".join(several),)
-        for one in several:
-            words += [option.label, str(one)]
+    for label, value in _differing(DeviceOptions(target=devices.target), devices):
+        words += [label] if value is None else [label, value]
     for schedule in schedules:
         words += ["--schedule", schedule]
     return command_line("bench", *words, "--play-off")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.schedule.apply import apply_header
 from halide_autotune.autotune_loop.schedule.check import CPP_KEYWORDS
+from halide_autotune.autotune_loop.specification.options import DeviceOptions
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.cmake.generator import cmake_generator
 from halide_autotune.targets.errors import UsageError
@@ -18,6 +19,9 @@ from halide_autotune.targets.generator.reference import GeneratorReference, pars
 from halide_autotune.targets.generator.run import AutoschedulerRequest
 from halide_autotune.targets.halide_install import HalideInstall, find_halide_install
 from halide_autotune.targets.process.content_cache import ContentCache
+from halide_autotune.targets.profile.loader import HOST, load_profile
+from halide_autotune.targets.profile.profile import TargetProfile
+from halide_autotune.targets.profile.target_features import with_target_features
 from halide_autotune.targets.toolchain.cpp_build import CppBuild
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
@@ -62,6 +66,16 @@ def open_workbench(settings: Settings, tell: Callable[[str], None] = _tell_nobod
     halide = find_halide_install()
     cache = ContentCache(settings.cache_folder)
     return Workbench(halide, cache, HostCppCompiler(halide, cache, settings.environment), tell)
+
+
+def named_profile(devices: DeviceOptions, settings: Settings) -> TargetProfile:
+    """The profile that is asked for, else this machine's, with the features that are asked for; no device is needed.
+
+    Raises:
+        ProfileError, UsageError: as `load_profile` and `with_target_features`.
+    """
+    profile = load_profile(devices.target or HOST, settings.profile_folder)
+    return with_target_features(profile, devices.target_features)
 
 
 def named_generator(

@@ -16,6 +16,7 @@ from halide_autotune.autotune_loop.search.models.model import OF_NESTS
 from halide_autotune.autotune_loop.search.models.nest_prior import (
     NestPrior,
     RecordedPipeline,
+    learnt_prior,
     read_prior,
     write_prior,
 )
@@ -45,8 +46,7 @@ def prior_of_run(
     try:
         if kept.is_file():
             return read_prior(kept)
-        first = read_prior() if learnt is None else read_prior(learnt) or read_prior()
-        prior = _with_histories(first, store, histories, listen)
+        prior = _with_histories(learnt_prior(learnt), store, histories, listen)
         if prior is None or (learnt is None and not histories):
             return prior
         # Also where the histories have nothing: they will have this run's. The file's numbers are rounded.

@@ -88,12 +88,3 @@ def _regression_trees(rows: Array, logs: Array, seed: int) -> Any:
     lightgbm = load_lightgbm()
     data = lightgbm.Dataset(rows, logs)
     return lightgbm.train({**_PARAMETERS, **REPEATABLE, "objective": "regression", "seed": seed}, data, _ROUNDS)
-
-
-def check_lightgbm() -> None:
-    """Raise what an attempt to learn would, before anything is timed.
-
-    Raises:
-        UsageError: LightGBM cannot be loaded.
-    """
-    load_lightgbm()

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
-from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees, check_lightgbm
+from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.model import (
     ENSEMBLE,
@@ -22,6 +22,7 @@ from halide_autotune.autotune_loop.search.models.model import (
 )
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
+from halide_autotune.autotune_loop.search.models.regression_trees import load_lightgbm
 from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru, TreeGru
 
 
@@ -86,7 +87,7 @@ def nest_models(name: str, train: TrainTreeGru | None = None) -> list[MakeNestMo
 def nest_model(name: str, train: TrainTreeGru | None = None) -> MakeNestModel:
     """What makes one of these models; see `nest_models`."""
     if name in (TREES, TREES_OF_TIMES):
-        check_lightgbm()
+        load_lightgbm()  # else the first attempt to learn would fail, after much was timed
     if name in (TREE_GRU, TREE_GRU_OF_TIMES) and train is not None:
         return partial(TreeGru, train=train, uses_ranks=name == TREE_GRU)
     return _OF_FEATURES.get(name, _OF_FEATURES[LOWERED])

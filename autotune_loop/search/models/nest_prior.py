@@ -176,6 +176,15 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
     return NestPrior(rows, log_times, length, noise, trees)
 
 
+def learnt_prior(file: Path | None) -> NestPrior | None:
+    """What was learnt in a file; what comes with the SDK where there is none, or it is of other features.
+
+    Raises:
+        WeightsError: as `read_prior`.
+    """
+    return (None if file is None else read_prior(file)) or read_prior()
+
+
 def in_spreads(differences: Array, spread: Array) -> Array:
     """How far schedules are from the usual one in each feature, in its spreads; what never varied has told nothing."""
     varied = spread > 0

@@ -24,7 +24,7 @@ from halide_autotune.sdk.api.network.run_schedules import RunSchedules, run_sche
 from halide_autotune.sdk.api.network.tune import check_is_supported
 from halide_autotune.sdk.options.generator_spec import asked_options
 from halide_autotune.sdk.output import silent_stderr
-from halide_autotune.sdk.project.preparation import Workbench, open_workbench
+from halide_autotune.sdk.project.preparation import Workbench, named_profile, open_workbench
 from halide_autotune.sdk.select.hexagon_choice import named_hexagon_sdk
 from halide_autotune.sdk.settings import Settings, export_variables, read_settings
 from halide_autotune.targets.build.artifacts import KernelRecipe
@@ -34,9 +34,7 @@ from halide_autotune.targets.generator.program import open_generator
 from halide_autotune.targets.generator.reference import parse_generator
 from halide_autotune.targets.process.c_toolchain import CToolchain
 from halide_autotune.targets.process.output_folder import output_folder
-from halide_autotune.targets.profile.loader import HOST, load_profile
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE, TargetProfile
-from halide_autotune.targets.profile.target_features import with_target_features
 from halide_autotune.targets.schedule.autoschedulers import ScheduleChoice
 from halide_autotune.targets.toolchain.c_toolchain import open_toolchain
 
@@ -75,8 +73,7 @@ def build_network(
     asked = asked_options(options, target)
     schedules = None if run is None else run_schedules(run)
     devices = asked.devices if schedules is None else schedules.filled_in(asked.devices)
-    profile = load_profile(devices.target or HOST, settings.profile_folder)
-    profile = with_target_features(profile, devices.target_features)
+    profile = named_profile(devices, settings)
     check_target(profile, devices.target_features, schedules)
     sdk = named_hexagon_sdk(profile, devices.hexagon_sdk_root, settings)
     toolchain = open_toolchain(profile, settings.cache_folder, settings.ndk_root, sdk)
