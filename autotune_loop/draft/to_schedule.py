@@ -79,7 +79,7 @@ def schedule_of(draft: Draft, names: PipelineNames, function_name: str) -> Sched
 def _in_order(draft: Draft, names: PipelineNames) -> list[str]:
     """The pipeline's Funcs, producers first, then what is made of them, then what each rfactor makes, and of that."""
     found = [name for name in names.shapes if name in draft.funcs]
-    left = [name for name in draft.funcs if name not in names.shapes]
+    left = sorted(name for name in draft.funcs if name not in names.shapes)
 
     def take(is_next: Callable[[FuncDraft], bool]) -> None:
         while (name := next((each for each in left if is_next(draft.funcs[each])), None)) is not None:

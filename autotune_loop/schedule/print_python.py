@@ -41,7 +41,8 @@ def loop_names(func, update=None):
     args = [arg.name() for arg in func.args()]
     if update is None:
         return args
-    pure = [name for name, arg in zip(args, func.update_args(update)) if str(arg) == name]
+    left = [str(arg) for arg in func.update_args(update)]  # such as <halide.Expr of type int32: x>
+    pure = [name for name, arg in zip(args, left) if arg.rstrip(">").rpartition(": ")[2] == name]
     return [rvar.name() for rvar in func.rvars(update)] + pure
 
 
