@@ -119,7 +119,7 @@ def _predictions(before: Sequence[Known], batch: Sequence[Known], prior: NestPri
     nests = [one.nest for one in batch]
     if len(before) < ENOUGH_TIMED:
         rows = np.array(nests)
-        return {"first": prior.expected(rows - rows.mean(axis=0))}
+        return {"first": prior.expected(rows, rows.mean(axis=0))}
     times_ms = [one.measured.median_ms for one in before]
     timed = [one.nest for one in before]
     by_schedule = ScheduleModel([one.features for one in before], times_ms)

@@ -43,7 +43,7 @@ def main() -> int:
 def judged(prior: NestPrior, recorded: RecordedNests) -> tuple[float, float]:
     """The share of pairs in order, and the best of the first 8 over the best of all."""
     features = np.array(recorded.nests)
-    expected, times_ms = prior.expected(features - features.mean(axis=0)), np.array(recorded.times_ms)
+    expected, times_ms = prior.expected(features, features.mean(axis=0)), np.array(recorded.times_ms)
     right, pairs = ordered_pairs(expected, times_ms)
     return right / max(1, pairs), best_in_top(expected, times_ms, 8) or np.nan
 

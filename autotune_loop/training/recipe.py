@@ -19,13 +19,15 @@ from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatc
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, best_in_top, ordered_pairs, score_ranking
 from halide_autotune.autotune_loop.cost_model.training import calibrate
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
+from halide_autotune.autotune_loop.search.models.nest_cost import NestCost
 from halide_autotune.autotune_loop.search.models.nest_prior import (
     NestPrior,
     RecordedPipeline,
-    differences_of,
     fit_prior,
+    fit_prior_cost,
+    fit_prior_trees,
 )
-from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees, fit_trees
+from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees
 from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
 from halide_autotune.autotune_loop.training.trained_weights import Scores
@@ -148,13 +150,14 @@ def teach_prior(programs: Sequence[RecordedProgram]) -> NestPrior | None:
         return None
     most = max(_FEWEST_NESTS, _MOST_NESTS // len(pipelines))
     process = fit_prior([_thinned(nests, times_ms, most) for nests, times_ms in pipelines])
-    return replace(process, trees=_trees(pipelines))
+    cost = fit_prior_cost(pipelines)
+    return replace(process, cost=cost, trees=_trees(pipelines, cost))
 
 
-def _trees(pipelines: Sequence[RecordedPipeline]) -> RegressionTrees | None:
+def _trees(pipelines: Sequence[RecordedPipeline], cost: NestCost) -> RegressionTrees | None:
     """Trees over all that was recorded; none where LightGBM is not installed, after hours of timing."""
     try:
-        return fit_trees(*differences_of(pipelines))
+        return fit_prior_trees(pipelines, cost)
     except UsageError:
         return None
 
@@ -168,7 +171,7 @@ def judge_prior(prior: NestPrior | None, programs: Sequence[RecordedProgram]) ->
     right, pairs, best = 0.0, 0, []
     for nests, times_ms in judging:
         features, times = np.array(nests), np.array(times_ms)
-        expected = prior.expected(features - features.mean(axis=0))
+        expected = prior.expected(features, features.mean(axis=0))
         more_right, more_pairs = ordered_pairs(expected, times)
         right, pairs = right + more_right, pairs + more_pairs
         best.append(best_in_top(expected, times, 8) or np.nan)

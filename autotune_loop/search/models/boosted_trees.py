@@ -66,7 +66,7 @@ class BoostedTrees:
     def _known(self, rows: Array) -> Array:
         if self._prior is None:
             return rows
-        return np.column_stack([rows, self._prior.expected(rows - self._center)])
+        return np.column_stack([rows, self._prior.expected(rows, self._center)])
 
     def _scores(self, rows: Array) -> Array:
         known = self._known(rows)

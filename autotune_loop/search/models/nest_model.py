@@ -63,7 +63,7 @@ class NestModel:
 
     def _foreseen(self, features: Array) -> Array:
         """What other pipelines say of schedules."""
-        return foreseen(self._prior, features - self._center)
+        return foreseen(self._prior, features, self._center)
 
     def _scaled(self, rows: Array) -> Array:
         return in_spreads(rows - self._center, self._spread)

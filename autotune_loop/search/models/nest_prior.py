@@ -1,7 +1,8 @@
 """What the loop nests of other pipelines say of one of which little or nothing was timed.
 
-A Gaussian process over a part of what was recorded, and boosted trees over all of it, count alike: the former tells how
-much is known, the latter order more pairs, and both together most (docs/measured/models.md).
+A Gaussian process over a part of what was recorded, boosted trees over all of it and a sum of what schedules do count
+alike: the first tells how much is known, the second order more pairs, the third goes least wrong where nothing alike is
+known, and all together are best (docs/measured/models.md).
 
 AutoTVM's global model (Chen et al., Learning to Optimize Tensor Programs, 2018, section 4): it is trained on what was
 recorded of others, and what a run times itself corrects it. Numbers of different pipelines are compared by how far they
@@ -29,7 +30,8 @@ from halide_autotune.autotune_loop.gaussian_process import (
 )
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees, read_trees
+from halide_autotune.autotune_loop.search.models.nest_cost import NestCost, fit_cost, read_cost
+from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees, fit_trees, read_trees
 from halide_autotune.targets.errors import WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 
@@ -50,32 +52,35 @@ class NestPrior:
         log_times: how much longer each takes than is usual, as a logarithm.
         length: of the kernel, in spreads of the features.
         noise: variance of what the features do not explain, as a share of that of the times.
-        trees: that have learnt the same from more schedules; None without.
+        cost: what schedules do, as a sum; None without.
+        trees: that have learnt the same from more schedules, and from `cost`; None without.
     """
 
     rows: Array
     log_times: Array
     length: float
     noise: float
+    cost: NestCost | None = None
     trees: RegressionTrees | None = None
 
-    def expected(self, differences: Array) -> Array:
+    def expected(self, features: Array, usual: Array) -> Array:
         """How much longer schedules take than is usual, as logarithms.
 
         Args:
-            differences: a row for each schedule.
+            features: a row for each schedule.
+            usual: the features of the pipeline's usual schedule: the mean of those that are known.
         """
-        return self._means(differences, self._across(self._scaled(differences)))
+        return self._means(features, usual, self._across(self._scaled(features - usual)))
 
     def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
         """What is expected of schedules of one pipeline, of which none was timed: relative to their mean."""
         rows = np.array(schedules, dtype=np.float64).reshape(len(schedules), self.rows.shape[1])
-        differences = rows - (rows.mean(axis=0) if len(rows) else 0.0)
-        scaled = self._scaled(differences)
+        usual = rows.mean(axis=0) if len(rows) else np.zeros(self.rows.shape[1])
+        scaled = self._scaled(rows - usual)
         across = self._across(scaled)
         explained = self._posterior.explained(across)
         covariance = matern(distances(scaled, scaled) / self.length) - explained.T @ explained
-        means, variance = self._means(differences, across), self._deviation**2
+        means, variance = self._means(rows, usual, across), self._deviation**2
         return Expectation(means, variance * covariance, self.noise * variance, 0.0)
 
     def with_pipelines(self, pipelines: Sequence[RecordedPipeline]) -> NestPrior:
@@ -87,9 +92,13 @@ class NestPrior:
             log_times=np.concatenate([self.log_times, log_times]),
         )
 
-    def _means(self, differences: Array, across: Array) -> Array:
-        of_process = self._deviation * self._posterior.means(across)
-        return of_process if self.trees is None else (of_process + self.trees.predict(differences)) / 2
+    def _means(self, features: Array, usual: Array, across: Array) -> Array:
+        said = [self._deviation * self._posterior.means(across)]
+        if self.cost is not None:
+            said.append(_costs(self.cost, features, usual))
+        if self.trees is not None:
+            said.append(self.trees.predict(_seen_by_trees(self.cost, features, usual)))
+        return np.asarray(np.mean(said, axis=0))
 
     def _across(self, scaled: Array) -> Array:
         return matern(distances(scaled, self._known) / self.length)
@@ -115,11 +124,11 @@ class NestPrior:
         return condition(kernel, self.log_times / self._deviation, self.noise)
 
 
-def foreseen(prior: NestPrior | None, differences: Array) -> Array:
+def foreseen(prior: NestPrior | None, features: Array, usual: Array) -> Array:
     """What other pipelines say of schedules, as `NestPrior.expected`; nothing without a prior."""
-    if prior is None or not len(differences):
-        return np.zeros(len(differences))
-    return prior.expected(differences)
+    if prior is None or not len(features):
+        return np.zeros(len(features))
+    return prior.expected(features, usual)
 
 
 def fit_prior(pipelines: Sequence[RecordedPipeline]) -> NestPrior:
@@ -143,6 +152,34 @@ def differences_of(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]
     return np.concatenate(rows), np.concatenate(log_times)
 
 
+def fit_prior_cost(pipelines: Sequence[RecordedPipeline]) -> NestCost:
+    """Learn `NestPrior.cost` from several pipelines."""
+    features = [np.array(nests, dtype=np.float64) for nests, _ in pipelines]
+    return fit_cost(features, [clipped_log_times(times_ms) for _, times_ms in pipelines])
+
+
+def fit_prior_trees(pipelines: Sequence[RecordedPipeline], cost: NestCost | None) -> RegressionTrees:
+    """Learn `NestPrior.trees` from several pipelines.
+
+    Raises:
+        UsageError: LightGBM is not there.
+    """
+    features = [np.array(nests, dtype=np.float64) for nests, _ in pipelines]
+    _, log_times = differences_of(pipelines)
+    return fit_trees(np.concatenate([_seen_by_trees(cost, each, each.mean(axis=0)) for each in features]), log_times)
+
+
+def _seen_by_trees(cost: NestCost | None, features: Array, usual: Array) -> Array:
+    """How each schedule differs from the usual one, then in what it costs."""
+    differences = features - usual
+    return differences if cost is None else np.column_stack([differences, _costs(cost, features, usual)])
+
+
+def _costs(cost: NestCost, features: Array, usual: Array) -> Array:
+    """How much more schedules cost than the usual one, as logarithms."""
+    return cost.log_costs(features) - cost.log_costs(usual[None])
+
+
 def write_prior(prior: NestPrior, path: Path) -> None:
     """Write a prior as NumPy's arrays, as a whole or not at all."""
     content = io.BytesIO()
@@ -152,6 +189,7 @@ def write_prior(prior: NestPrior, path: Path) -> None:
         rows=prior.rows.astype(np.float16),
         log_times=prior.log_times.astype(np.float16),
         settings=np.array([prior.length, prior.noise]),
+        **({} if prior.cost is None else prior.cost.arrays()),
         **({} if prior.trees is None else prior.trees.arrays()),
     )
     with os_error_as(WeightsError, f"{path} cannot be written"):
@@ -170,10 +208,11 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
                 return None
             rows, log_times = (np.asarray(file[name], dtype=np.float64) for name in ("rows", "log_times"))
             length, noise = (float(number) for number in file["settings"])
-            trees = read_trees(file, len(NEST_FEATURE_NAMES))
+            cost = read_cost(file)
+            trees = read_trees(file, len(NEST_FEATURE_NAMES) + (cost is not None))
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise WeightsError(f"{path} cannot be read ({error}).") from error
-    return NestPrior(rows, log_times, length, noise, trees)
+    return NestPrior(rows, log_times, length, noise, cost, trees)
 
 
 def learnt_prior(file: Path | None) -> NestPrior | None:

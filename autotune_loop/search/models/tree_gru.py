@@ -57,7 +57,7 @@ class TreeGru:
         schedules, logs = [timed[place] for place in kept], logs[kept]
         rows = np.array([each.features for each in schedules], dtype=np.float64)
         self._prior, self._center = prior, rows.mean(axis=0)
-        paths, said = loop_paths([_rows(each) for each in schedules]), foreseen(prior, rows - self._center)
+        paths, said = loop_paths([_rows(each) for each in schedules]), foreseen(prior, rows, self._center)
         draws = bagged(_MEMBERS, len(schedules), seed=len(schedules))
         problem = TreeGruProblem(paths, logs, said, draws, uses_ranks, seed=len(schedules))
         self._weights = train(problem)
@@ -71,7 +71,7 @@ class TreeGru:
         if not schedules:
             return self._ensemble.expectation(np.zeros((_MEMBERS, 0)), features)
         paths = loop_paths([_rows(each) for each in schedules])
-        said = foreseen(self._prior, np.array(features, dtype=np.float64) - self._center)
+        said = foreseen(self._prior, np.array(features, dtype=np.float64), self._center)
         return self._ensemble.expectation(tree_gru_scores(self._weights, paths, said), features)
 
 

@@ -16,12 +16,12 @@ from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import (
     SHIPPED,
     NestPrior,
-    differences_of,
     fit_prior,
+    fit_prior_cost,
+    fit_prior_trees,
     read_prior,
     write_prior,
 )
-from halide_autotune.autotune_loop.search.models.regression_trees import fit_trees
 from halide_autotune.targets.errors import WeightsError
 
 WORK, TRAFFIC = NEST_FEATURE_NAMES.index("operations"), NEST_FEATURE_NAMES.index("bytes from beyond 32768 bytes")
@@ -54,7 +54,7 @@ def prior() -> NestPrior:
 
 def foreseen(prior: NestPrior, recorded: Recorded) -> float:
     features = np.array(recorded[0])
-    return accuracy(prior.expected(features - features.mean(axis=0)), recorded[1])
+    return accuracy(prior.expected(features, features.mean(axis=0)), recorded[1])
 
 
 def test_it_orders_schedules_of_a_pipeline_that_it_has_never_seen(prior: NestPrior) -> None:
@@ -97,20 +97,25 @@ def test_it_is_read_as_it_was_written(prior: NestPrior, tmp_path: Path) -> None:
     assert np.allclose(read.rows, prior.rows, atol=1e-2) and np.allclose(read.log_times, prior.log_times, atol=1e-2)
 
 
-def test_trees_count_as_much_and_are_read_as_they_were_written(prior: NestPrior, tmp_path: Path) -> None:
-    recorded = pipeline(95)
-    features = np.array(recorded[0])
-    differences = features - features.mean(axis=0)
-    both = replace(prior, trees=fit_trees(*differences_of([pipeline(seed) for seed in range(6)])))
-    assert both.trees is not None and foreseen(both, recorded) > 0.9
-    halves = prior.expected(differences) / 2 + both.trees.predict(differences) / 2
-    assert np.allclose(both.expected(differences), halves)
-    assert np.allclose(both.expectation(recorded[0]).means, halves)
-    write_prior(both, tmp_path / "prior.npz")
+def test_all_parts_count_as_much_and_are_read_as_they_were_written(prior: NestPrior, tmp_path: Path) -> None:
+    known, (nests, _) = [pipeline(seed) for seed in range(6)], pipeline(95)
+    features = np.array(nests)
+    usual = features.mean(axis=0)
+    cost = fit_prior_cost(known)
+    costs = cost.log_costs(features) - cost.log_costs(usual[None])
+    trees = fit_prior_trees(known, cost)
+    whole = replace(prior, cost=cost, trees=trees)
+    of_process, of_trees = prior.expected(features, usual), trees.predict(np.column_stack([features - usual, costs]))
+    assert np.allclose(whole.expected(features, usual), (of_process + costs + of_trees) / 3)
+    assert np.allclose(whole.expectation(nests).means, whole.expected(features, usual))
+    assert np.allclose(replace(whole, trees=None).expected(features, usual), (of_process + costs) / 2)
+    write_prior(whole, tmp_path / "prior.npz")
     read = read_prior(tmp_path / "prior.npz")
-    assert read is not None and read.trees is not None
-    assert np.array_equal(read.trees.predict(differences), both.trees.predict(differences))
-    assert both.with_pipelines([pipeline(94)]).trees is both.trees
+    assert read is not None and read.trees is not None and read.cost is not None
+    assert np.array_equal(read.cost.weights, cost.weights)
+    assert np.array_equal(read.trees.values, trees.values)
+    more = whole.with_pipelines([pipeline(94)])
+    assert more.trees is trees and more.cost is cost
 
 
 def test_one_of_other_features_is_left_out(prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

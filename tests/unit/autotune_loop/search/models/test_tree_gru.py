@@ -73,7 +73,7 @@ def test_it_knows_what_other_pipelines_say() -> None:
     prior = NestPrior(rows, rows[:, 0], 5.0, 0.1)
     TreeGru([one for one, _ in known], [time_ms for _, time_ms in known], prior, train=train)
     features = np.array([one.features for one, _ in known])
-    assert sorted(asked[0].foreseen) == pytest.approx(sorted(prior.expected(features - features.mean(axis=0))))
+    assert sorted(asked[0].foreseen) == pytest.approx(sorted(prior.expected(features, features.mean(axis=0))))
 
 
 class Lowered(Told):

@@ -1,0 +1,124 @@
+"""What a schedule costs as a sum of what it does, each kind counted with a weight that was learnt.
+
+As the cost model of Halide's autoscheduler adds up terms of what a stage does (Adams et al., Learning to Optimize
+Halide with Tree Search and Random Programs, 2019, section 4.2), but for loop nests of any schedule, and with the same
+weights for all pipelines. So few numbers say less of what they have seen than trees do, and more of what is unlike it:
+a schedule that does twice as much takes twice as long, also where nothing alike was timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from halide_autotune.autotune_loop.gaussian_process import Array
+from halide_autotune.autotune_loop.lowered.features import ACCESSES, NEST_FEATURE_NAMES, OPERATIONS
+
+_ON_CORES = (*OPERATIONS, *ACCESSES, "predicated accesses", "branches", "iterations", "loops run")
+_FETCHED = tuple(name for name in NEST_FEATURE_NAMES if name.startswith("bytes from beyond"))
+# What weights begin with: all that is done counts alike, memory as in the rough cost of a nest (lowered/features.py).
+_FIRST = {
+    **dict.fromkeys(_ON_CORES, 1.0),
+    "predicated accesses": 1 / 8,
+    "branches": 1 / 8,
+    **dict.fromkeys(_FETCHED, 1 / 200),
+    "bytes from beyond 32768 bytes": 1 / 16,
+    "bytes from beyond 1048576 bytes": 1 / 4,
+    "heap allocations": 500.0,
+    "heap bytes": 0.01,
+    "parallel loops run": 3000.0,
+    "tasks": 100.0,
+}
+# Whatever a schedule does takes some time.
+_ALWAYS = 100.0
+_NAMES = (*_FIRST, "always")
+_LEAST_SHARE = 0.05
+# Of Adam, and how strongly weights are drawn to what they begin with: a kind of operation that all schedules of a
+# pipeline do as often keeps its weight.
+_STEPS, _RATE, _FADING, _FADING_OF_SQUARES, _DRAWN = 800, 0.03, 0.9, 0.999, 1e-4
+# A schedule that is so far from what is expected counts no more than this.
+_FURTHEST = 1.0
+
+
+@dataclass(frozen=True)
+class NestCost:
+    """A sum of what schedules do.
+
+    Attributes:
+        weights: logarithms of what each kind counts.
+    """
+
+    weights: Array
+
+    def log_costs(self, features: Array) -> Array:
+        """The logarithm of what each schedule costs, in a unit of its own.
+
+        Args:
+            features: a row for each, as `NestFeatures`.
+        """
+        return np.asarray(np.log(_terms(features) @ np.exp(self.weights)))
+
+    def arrays(self) -> dict[str, Any]:
+        """What `read_cost` reads."""
+        return {"cost_terms": np.array(_NAMES), "cost_weights": self.weights}
+
+
+def read_cost(arrays: Mapping[str, Any]) -> NestCost | None:
+    """The cost of a file; None if it has none, or one of other terms.
+
+    Raises:
+        ValueError: it is not what `NestCost.arrays` gives.
+    """
+    if "cost_terms" not in arrays or tuple(arrays["cost_terms"]) != _NAMES:
+        return None
+    weights = np.asarray(arrays["cost_weights"], dtype=np.float64)
+    if weights.shape != (len(_NAMES),) or not np.isfinite(weights).all():
+        raise ValueError("what its operations cost is damaged")
+    return NestCost(weights)
+
+
+def fit_cost(features: Sequence[Array], log_times: Sequence[Array]) -> NestCost:
+    """Learn what each kind counts, from the schedules of several pipelines.
+
+    How long a pipeline takes as a whole is not learnt: costs are compared with times within each pipeline.
+
+    Args:
+        features: of each pipeline, a row for each of its schedules.
+        log_times: of the same schedules.
+    """
+    terms = np.concatenate([_terms(each) for each in features])
+    group = np.repeat(np.arange(len(features)), [len(each) for each in features])
+    counts = np.bincount(group)
+
+    def from_usual(numbers: Array) -> Array:
+        return np.asarray(numbers - (np.bincount(group, numbers) / counts)[group])
+
+    wanted = from_usual(np.concatenate(log_times))
+    first = np.log([*_FIRST.values(), _ALWAYS])
+    weights, mean, mean_square = first.copy(), np.zeros(len(first)), np.zeros(len(first))
+    for step in range(1, _STEPS + 1):
+        parts = terms * np.exp(weights)
+        costs = parts.sum(axis=1)
+        # Huber's loss: its slope is the error, up to a limit.
+        slopes = from_usual(np.clip(from_usual(np.log(costs)) - wanted, -_FURTHEST, _FURTHEST))
+        gradient = (slopes / costs) @ parts / len(terms) + _DRAWN * (weights - first)
+        mean = _FADING * mean + (1 - _FADING) * gradient
+        mean_square = _FADING_OF_SQUARES * mean_square + (1 - _FADING_OF_SQUARES) * gradient**2
+        root = np.sqrt(mean_square / (1 - _FADING_OF_SQUARES**step)) + 1e-8
+        weights = weights - _RATE * mean / (1 - _FADING**step) / root
+    return NestCost(weights)
+
+
+def _terms(features: Array) -> Array:
+    """What each schedule does of each kind: a row for each, a column for each weight.
+
+    What cores do at the same time counts once.
+    """
+    done = dict(zip(NEST_FEATURE_NAMES, np.exp2(features.T) - 1, strict=True))
+    share = done["operations on the critical path"] / np.maximum(done["operations"], 1.0)
+    share = np.clip(share, _LEAST_SHARE, 1.0)
+    columns = [share * done[name] if name in _ON_CORES else done[name] for name in _FIRST]
+    return np.column_stack([*columns, np.ones(len(features))])
