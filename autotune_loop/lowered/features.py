@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from halide_autotune.autotune_loop.lowered.traffic import TouchingLoop, extent_of, touching
-from halide_autotune.targets.lowering.loop_nest import Access, Allocation, Computation, LoopNest
+from halide_autotune.targets.lowering.loop_nest import Access, Allocation, Computation, Loop, LoopNest
 
 OPERATIONS = (
     *(f"{type_}_{kind}" for type_ in ("int", "float") for kind in ("add", "multiply", "divide", "compare", "select")),
@@ -24,6 +24,9 @@ ACCESSES = tuple(f"{kind} {what}" for what in ("loads", "stores") for kind in ("
 _CACHES_BYTES = tuple(2**power for power in (12, 14, 15, 16, 18, 20, 21, 22, 24, 26))
 # A stride that is served by as many loads of whole vectors.
 _SMALL_STRIDE = 4
+# The largest block that a C library keeps when it is freed (glibc's limit, and the runner's: build/runner/memory.c). A
+# larger one has fresh pages each time, whose first touch takes longer than most that is done with them.
+_LARGEST_KEPT_BYTES = 32 * 2**20
 # For the rough cost: what an L1 and an L2 cache deliver while an operation is done.
 _L1, _L1_BYTES_PER_OPERATION, _L2, _L2_BYTES_PER_OPERATION = 2**15, 16, 2**20, 4
 # What each number is: the logarithm to base 2 of one more than that, since what doubles is one step.
@@ -32,8 +35,8 @@ NEST_FEATURE_NAMES = (
     *ACCESSES,
     *("predicated accesses", "operations", "operations outside tasks", "operations in tasks"),
     *("operations on the critical path", "parallel loops run", "tasks", "fewest operations of a task", "idle share"),
-    *("iterations", "loops run", "branches", "operations of an innermost iteration"),
-    *("heap allocations", "heap bytes", "largest stack bytes"),
+    *("iterations", "iterations that wait", "loops run", "branches", "operations of an innermost iteration"),
+    *("heap allocations", "heap bytes", "heap bytes from fresh pages", "largest stack bytes"),
     *("operations in the code", "bodies in the code", "largest body in the code"),
     *(f"bytes from beyond {each} bytes" for each in _CACHES_BYTES),
     "rough cost",
@@ -94,6 +97,7 @@ def _add_loop(at: TouchingLoop, times: float, sums: _Sums, *, in_task: bool) -> 
     operations = own + sum(_add_loop(each, times * steps, sums, in_task=is_inside) for each in at.inside)
     if at.loop.kind not in ("root", "branch"):
         sums.add("iterations", times * steps)
+        sums.add("iterations that wait", times * steps * _waits(at.loop))
         sums.add("loops run", times)
         if all(each.loop.kind == "branch" for each in at.inside):
             sums.innermost = (sums.innermost[0] + times * steps, sums.innermost[1] + times * steps * operations)
@@ -102,6 +106,16 @@ def _add_loop(at: TouchingLoop, times: float, sums: _Sums, *, in_task: bool) -> 
     if not is_inside:
         sums.add("operations outside tasks", times * steps * own)
     return steps * operations
+
+
+def _waits(loop: Loop) -> bool:
+    """Whether each iteration goes on with what the one before has written, and so waits for it."""
+    if loop.kind != "serial":
+        return False
+    accesses = [access for each in loop.computations for access in each.accesses]
+    in_place = [access for access in accesses if access.strides and access.strides[-1] == 0]
+    written, read = ({each.buffer for each in in_place if each.is_store is wanted} for wanted in (True, False))
+    return not written.isdisjoint(read)
 
 
 def _add_tasks(times: float, steps: float, operations: float, sums: _Sums) -> None:
@@ -144,7 +158,9 @@ def _add_computation(computation: Computation, times: float, sums: _Sums) -> flo
 def _add_allocation(allocation: Allocation, times: float, sums: _Sums) -> None:
     if allocation.memory == "heap":
         sums.add("heap allocations", times)
-        sums.add("heap bytes", allocation.bytes or 0.0)
+        size_bytes = allocation.bytes or 0.0
+        sums.add("heap bytes", size_bytes)
+        sums.add("heap bytes from fresh pages", times * size_bytes if size_bytes > _LARGEST_KEPT_BYTES else 0.0)
     else:
         sums.raise_to("largest stack bytes", allocation.bytes or 0.0)
 

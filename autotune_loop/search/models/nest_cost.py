@@ -17,18 +17,24 @@ import numpy as np
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import ACCESSES, NEST_FEATURE_NAMES, OPERATIONS
 
-_ON_CORES = (*OPERATIONS, *ACCESSES, "predicated accesses", "branches", "iterations", "loops run")
+_ON_CORES = (
+    *OPERATIONS,
+    *ACCESSES,
+    *("predicated accesses", "branches", "iterations", "iterations that wait", "loops run"),
+)
 _FETCHED = tuple(name for name in NEST_FEATURE_NAMES if name.startswith("bytes from beyond"))
 # What weights begin with: all that is done counts alike, memory as in the rough cost of a nest (lowered/features.py).
 _FIRST = {
     **dict.fromkeys(_ON_CORES, 1.0),
     "predicated accesses": 1 / 8,
     "branches": 1 / 8,
+    "iterations that wait": 8.0,
     **dict.fromkeys(_FETCHED, 1 / 200),
     "bytes from beyond 32768 bytes": 1 / 16,
     "bytes from beyond 1048576 bytes": 1 / 4,
     "heap allocations": 500.0,
     "heap bytes": 0.01,
+    "heap bytes from fresh pages": 1.0,
     "parallel loops run": 3000.0,
     "tasks": 100.0,
 }
@@ -38,7 +44,7 @@ _NAMES = (*_FIRST, "always")
 _LEAST_SHARE = 0.05
 # Of Adam, and how strongly weights are drawn to what they begin with: a kind of operation that all schedules of a
 # pipeline do as often keeps its weight.
-_STEPS, _RATE, _FADING, _FADING_OF_SQUARES, _DRAWN = 800, 0.03, 0.9, 0.999, 1e-4
+_STEPS, _RATE, _FADING, _FADING_OF_SQUARES, _DRAWN = 800, 0.03, 0.9, 0.999, 3e-5
 # A schedule that is so far from what is expected counts no more than this.
 _FURTHEST = 1.0
 

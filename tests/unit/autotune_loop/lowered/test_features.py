@@ -82,12 +82,32 @@ def test_accesses_cost_what_vectors_they_need(lanes: int, stride: int | None, na
     assert found[name] == found["predicated accesses"] == pytest.approx(30 * instructions)
 
 
+@pytest.mark.parametrize(
+    ("loaded", "stored", "waits"), [(0.0, 0.0, True), (0.0, 1.0, False), (1.0, 0.0, False), (1.0, 1.0, False)]
+)
+def test_iterations_wait_for_what_the_one_before_has_written(loaded: float, stored: float, waits: bool) -> None:
+    accesses = [
+        Access("sum", 1, is_store, False, 8, 4, 1, (stride,)) for is_store, stride in ((False, loaded), (True, stored))
+    ]
+    assert features(loop(10, accesses=accesses))["iterations that wait"] == pytest.approx(10 * waits)
+    assert features(loop(10, kind="parallel", accesses=accesses))["iterations that wait"] == 0
+    elsewhere = [accesses[0], Access("other", 1, True, False, 8, 4, 1, (0.0,))]
+    assert features(loop(10, accesses=elsewhere))["iterations that wait"] == 0
+
+
 def test_memory_is_told_by_where_it_is() -> None:
     heap, stack = Allocation("g", 1000.0, False, "heap"), Allocation("h", 500.0, True, "stack")
     found = features(loop(10, loop(5, allocations=(heap, Allocation("i", None, False, "heap"), stack))))
     assert found["heap allocations"] == pytest.approx(100)
     assert found["heap bytes"] == pytest.approx(1000)
     assert found["largest stack bytes"] == pytest.approx(500)
+    assert found["heap bytes from fresh pages"] == 0, "they are kept when they are freed"
+
+
+def test_large_blocks_have_fresh_pages_each_time() -> None:
+    large, small = Allocation("g", 2.0**26, False, "heap"), Allocation("h", 2.0**24, False, "heap")
+    found = features(loop(3, allocations=(large, small)))
+    assert found["heap bytes from fresh pages"] == pytest.approx(3 * 2**26)
 
 
 def test_what_a_branch_does_counts_by_its_share() -> None:
