@@ -45,7 +45,7 @@ def prior_of_run(
     kept = store.folder / _FILE
     try:
         if kept.is_file():
-            return read_prior(kept)
+            return learnt_prior(kept)
         prior = _with_histories(learnt_prior(learnt), store, histories, listen)
         if prior is None or (learnt is None and not histories):
             return prior

@@ -90,6 +90,7 @@ class NestPrior:
             self,
             rows=np.concatenate([self.rows, rows]),
             log_times=np.concatenate([self.log_times, log_times]),
+            cost=None if self.cost is None else fit_prior_cost(pipelines, self.cost),
         )
 
     def _means(self, features: Array, usual: Array, across: Array) -> Array:
@@ -152,10 +153,10 @@ def differences_of(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]
     return np.concatenate(rows), np.concatenate(log_times)
 
 
-def fit_prior_cost(pipelines: Sequence[RecordedPipeline]) -> NestCost:
-    """Learn `NestPrior.cost` from several pipelines."""
+def fit_prior_cost(pipelines: Sequence[RecordedPipeline], begin: NestCost | None = None) -> NestCost:
+    """Learn `NestPrior.cost` from several pipelines; see `fit_cost`."""
     features = [np.array(nests, dtype=np.float64) for nests, _ in pipelines]
-    return fit_cost(features, [clipped_log_times(times_ms) for _, times_ms in pipelines])
+    return fit_cost(features, [clipped_log_times(times_ms) for _, times_ms in pipelines], begin)
 
 
 def fit_prior_trees(pipelines: Sequence[RecordedPipeline], cost: NestCost | None) -> RegressionTrees:
