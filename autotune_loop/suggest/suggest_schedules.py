@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+import numpy as np
+
 from halide_autotune.autotune_loop.draft.model import Draft
 from halide_autotune.autotune_loop.draft.names import PipelineNames
 from halide_autotune.autotune_loop.draft.to_schedule import schedule_of
@@ -35,6 +37,8 @@ from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.toolchain.host_cpp_compiler import HostCppCompiler
 
 _PARENTS, _CHILDREN = 8, 16
+# As a logarithm: of many children those that the model thinks too well of stand out, so they must promise more.
+_LESS_SURE_OF_CHILDREN = math.log(1.05)
 # Chance is the same each time, so that the same is suggested.
 _SEED = 0
 
@@ -62,11 +66,13 @@ class _Compared:
 
     Attributes:
         made_by: see `Suggestion`.
+        is_child: whether it is a change of another one.
     """
 
     draft: Draft
     made_by: tuple[str, ...]
     lowered: LoweredSchedule
+    is_child: bool
 
 
 def suggest_schedules(
@@ -136,11 +142,13 @@ def _compared(
         lowered = lowering.of(one.draft)
         if lowered is not None:
             first = made_by[one.parents[0]] if one.parents else ()
-            yield _Compared(one.draft, (*first, *one.moves), lowered)
+            yield _Compared(one.draft, (*first, *one.moves), lowered, bool(one.parents))
 
 
 def _expected(compared: Sequence[_Compared], prior: NestPrior) -> Expectation:
-    return prior.expectation([one.lowered.features for one in compared])
+    expected = prior.expectation([one.lowered.features for one in compared])
+    behind = np.array([_LESS_SURE_OF_CHILDREN * one.is_child for one in compared])
+    return replace(expected, means=expected.means + behind)
 
 
 def _parents(compared: Sequence[_Compared], expected: Expectation) -> list[Tried]:
