@@ -41,8 +41,7 @@ _FIRST = {
 # Whatever a schedule does takes some time.
 _ALWAYS = 100.0
 _NAMES = (*_FIRST, "always")
-_LEAST_SHARE = 0.05
-# Of Adam.
+# Of Adam (Kingma and Ba 2015).
 _STEPS, _RATE, _FADING, _FADING_OF_SQUARES = 800, 0.03, 0.9, 0.999
 # How strongly weights are drawn to what they begin with: a kind of operation that all schedules of a pipeline do as
 # often keeps its weight, and what many pipelines have taught stays where a few more say little.
@@ -108,17 +107,17 @@ def fit_cost(features: Sequence[Array], log_times: Sequence[Array], begin: NestC
     wanted = from_usual(np.concatenate(log_times))
     first = np.log([*_FIRST.values(), _ALWAYS]) if begin is None else begin.weights
     drawn = _DRAWN if begin is None else _DRAWN_TO_LEARNT
-    weights, mean, mean_square = first.copy(), np.zeros(len(first)), np.zeros(len(first))
+    weights, slope, square = first.copy(), np.zeros(len(first)), np.zeros(len(first))
     for step in range(1, _STEPS + 1):
         parts = terms * np.exp(weights)
         costs = parts.sum(axis=1)
         # Huber's loss: its slope is the error, up to a limit.
-        slopes = from_usual(np.clip(from_usual(np.log(costs)) - wanted, -_FURTHEST, _FURTHEST))
-        gradient = (slopes / costs) @ parts / len(terms) + drawn * (weights - first)
-        mean = _FADING * mean + (1 - _FADING) * gradient
-        mean_square = _FADING_OF_SQUARES * mean_square + (1 - _FADING_OF_SQUARES) * gradient**2
-        root = np.sqrt(mean_square / (1 - _FADING_OF_SQUARES**step)) + 1e-8
-        weights = weights - _RATE * mean / (1 - _FADING**step) / root
+        errors = from_usual(np.clip(from_usual(np.log(costs)) - wanted, -_FURTHEST, _FURTHEST))
+        gradient = (errors / costs) @ parts / len(terms) + drawn * (weights - first)
+        slope = _FADING * slope + (1 - _FADING) * gradient
+        square = _FADING_OF_SQUARES * square + (1 - _FADING_OF_SQUARES) * gradient**2
+        root = np.sqrt(square / (1 - _FADING_OF_SQUARES**step)) + 1e-8
+        weights = weights - _RATE * slope / (1 - _FADING**step) / root
     return NestCost(weights)
 
 
@@ -129,6 +128,5 @@ def _terms(features: Array) -> Array:
     """
     done = dict(zip(NEST_FEATURE_NAMES, np.exp2(features.T) - 1, strict=True))
     share = done["operations on the critical path"] / np.maximum(done["operations"], 1.0)
-    share = np.clip(share, _LEAST_SHARE, 1.0)
     columns = [share * done[name] if name in _ON_CORES else done[name] for name in _FIRST]
     return np.column_stack([*columns, np.ones(len(features))])
