@@ -46,6 +46,7 @@ _MARKS: dict[LoopKind, type[Vectorize | Unroll | Parallel]] = {
 def schedule_of(draft: Draft, names: PipelineNames, function_name: str) -> Schedule:
     """The schedule of a draft; equal drafts give equal schedules.
 
+    Wrappers and clones are made in the draft's order: Halide numbers them, and names are part of the code.
     The consumers come first, as in the schedules that Halide's autoschedulers print.
     """
     in_order = _in_order(draft, names)
@@ -79,7 +80,7 @@ def schedule_of(draft: Draft, names: PipelineNames, function_name: str) -> Sched
 def _in_order(draft: Draft, names: PipelineNames) -> list[str]:
     """The pipeline's Funcs, producers first, then what is made of them, then what each rfactor makes, and of that."""
     found = [name for name in names.shapes if name in draft.funcs]
-    left = sorted(name for name in draft.funcs if name not in names.shapes)
+    left = [name for name in draft.funcs if name not in names.shapes]
 
     def take(is_next: Callable[[FuncDraft], bool]) -> None:
         while (name := next((each for each in left if is_next(draft.funcs[each])), None)) is not None:

@@ -301,12 +301,6 @@ def test_equal_drafts_give_equal_schedules_whatever_the_order_of_their_parts() -
     other = one.with_func("output", FuncDraft(ROOT, (turned,)))
     assert some == other
     assert print_json(schedule_of(some, NAMES, "f")) == print_json(schedule_of(other, NAMES, "f"))
-    copied = FuncDraft(ROOT, (StageDraft((), ("x", "y")),), origin=Wrapper("first", ("second",)))
-    again = replace(copied, origin=Wrapper("second", ("output",)))
-    some = one.with_func("w", copied).with_func("a", again)
-    other = one.with_func("a", again).with_func("w", copied)
-    assert some == other
-    assert print_json(schedule_of(some, NAMES, "f")) == print_json(schedule_of(other, NAMES, "f"))
 
 
 def test_what_is_inlined_is_not_in_the_schedule() -> None:
