@@ -39,7 +39,7 @@ def main() -> int:
     parts = {
         "in the mean": prior,
         "without trees": replace(prior, trees=None),
-        "the process alone": replace(prior, cost=None, trees=None),
+        "the process alone": prior.process_alone,
     }
     means = {name: statistics.mean(judged(part, each)[0] for each in recorded) for name, part in parts.items()}
     for name, mean in means.items():

@@ -33,6 +33,9 @@ def prior_of_run(
 ) -> NestPrior | None:
     """What other pipelines say of loop nests; the run's folder keeps it, so that a resumed run has the same.
 
+    A run follows the process alone. With the sum and the trees, which order more schedules that nobody has timed, it
+    believes too soon what it cannot know yet (docs/measured/models.md).
+
     Args:
         learnt: the file of what was learnt for such devices; None takes what comes with the SDK.
         histories: that are asked.
@@ -42,6 +45,13 @@ def prior_of_run(
     """
     if store.record.spec.options.search.model not in OF_NESTS:
         return None
+    prior = _prior_of_run(store, learnt, histories, listen)
+    return None if prior is None else prior.process_alone
+
+
+def _prior_of_run(
+    store: RunStore, learnt: Path | None, histories: Sequence[HistorySource], listen: Listener
+) -> NestPrior | None:
     kept = store.folder / _FILE
     try:
         if kept.is_file():

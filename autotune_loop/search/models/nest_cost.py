@@ -44,8 +44,8 @@ _NAMES = (*_FIRST, "always")
 # Of Adam (Kingma and Ba 2015).
 _STEPS, _RATE, _FADING, _FADING_OF_SQUARES = 800, 0.03, 0.9, 0.999
 # How strongly weights are drawn to what they begin with: a kind of operation that all schedules of a pipeline do as
-# often keeps its weight, and what many pipelines have taught stays where a few more say little.
-_DRAWN, _DRAWN_TO_LEARNT = 3e-5, 3e-4
+# often keeps its weight.
+_DRAWN = 3e-5
 # A schedule that is so far from what is expected counts no more than this.
 _FURTHEST = 1.0
 
@@ -87,7 +87,7 @@ def read_cost(arrays: Mapping[str, Any]) -> NestCost | None:
     return NestCost(weights)
 
 
-def fit_cost(features: Sequence[Array], log_times: Sequence[Array], begin: NestCost | None = None) -> NestCost:
+def fit_cost(features: Sequence[Array], log_times: Sequence[Array]) -> NestCost:
     """Learn what each kind counts, from the schedules of several pipelines.
 
     How long a pipeline takes as a whole is not learnt: costs are compared with times within each pipeline.
@@ -95,7 +95,6 @@ def fit_cost(features: Sequence[Array], log_times: Sequence[Array], begin: NestC
     Args:
         features: of each pipeline, a row for each of its schedules.
         log_times: of the same schedules.
-        begin: what was learnt of other pipelines; a few more change it little.
     """
     terms = np.concatenate([_terms(each) for each in features])
     group = np.repeat(np.arange(len(features)), [len(each) for each in features])
@@ -105,15 +104,14 @@ def fit_cost(features: Sequence[Array], log_times: Sequence[Array], begin: NestC
         return np.asarray(numbers - (np.bincount(group, numbers) / counts)[group])
 
     wanted = from_usual(np.concatenate(log_times))
-    first = np.log([*_FIRST.values(), _ALWAYS]) if begin is None else begin.weights
-    drawn = _DRAWN if begin is None else _DRAWN_TO_LEARNT
+    first = np.log([*_FIRST.values(), _ALWAYS])
     weights, slope, square = first.copy(), np.zeros(len(first)), np.zeros(len(first))
     for step in range(1, _STEPS + 1):
         parts = terms * np.exp(weights)
         costs = parts.sum(axis=1)
         # Huber's loss: its slope is the error, up to a limit.
         errors = from_usual(np.clip(from_usual(np.log(costs)) - wanted, -_FURTHEST, _FURTHEST))
-        gradient = (errors / costs) @ parts / len(terms) + drawn * (weights - first)
+        gradient = (errors / costs) @ parts / len(terms) + _DRAWN * (weights - first)
         slope = _FADING * slope + (1 - _FADING) * gradient
         square = _FADING_OF_SQUARES * square + (1 - _FADING_OF_SQUARES) * gradient**2
         root = np.sqrt(square / (1 - _FADING_OF_SQUARES**step)) + 1e-8

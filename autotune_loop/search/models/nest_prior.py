@@ -83,6 +83,11 @@ class NestPrior:
         means, variance = self._means(rows, usual, across), self._deviation**2
         return Expectation(means, variance * covariance, self.noise * variance, 0.0)
 
+    @property
+    def process_alone(self) -> NestPrior:
+        """The same, without the sum and the trees."""
+        return replace(self, cost=None, trees=None)
+
     def with_pipelines(self, pipelines: Sequence[RecordedPipeline]) -> NestPrior:
         """The same, and what other pipelines have taught."""
         rows, log_times = differences_of(pipelines)
@@ -90,7 +95,6 @@ class NestPrior:
             self,
             rows=np.concatenate([self.rows, rows]),
             log_times=np.concatenate([self.log_times, log_times]),
-            cost=None if self.cost is None else fit_prior_cost(pipelines, self.cost),
         )
 
     def _means(self, features: Array, usual: Array, across: Array) -> Array:
@@ -153,10 +157,10 @@ def differences_of(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]
     return np.concatenate(rows), np.concatenate(log_times)
 
 
-def fit_prior_cost(pipelines: Sequence[RecordedPipeline], begin: NestCost | None = None) -> NestCost:
-    """Learn `NestPrior.cost` from several pipelines; see `fit_cost`."""
+def fit_prior_cost(pipelines: Sequence[RecordedPipeline]) -> NestCost:
+    """Learn `NestPrior.cost` from several pipelines."""
     features = [np.array(nests, dtype=np.float64) for nests, _ in pipelines]
-    return fit_cost(features, [clipped_log_times(times_ms) for _, times_ms in pipelines], begin)
+    return fit_cost(features, [clipped_log_times(times_ms) for _, times_ms in pipelines])
 
 
 def fit_prior_trees(pipelines: Sequence[RecordedPipeline], cost: NestCost | None) -> RegressionTrees:

@@ -27,12 +27,12 @@ def features(adds: Array, divides: Array, share: Array | float = 1.0) -> Array:
     return rows
 
 
-def pipeline(seed: int, division: float = 20.0) -> tuple[Array, Array]:
-    """Schedules, and the logarithms of their times: a division takes so many times as long as an addition."""
+def pipeline(seed: int) -> tuple[Array, Array]:
+    """Schedules, and the logarithms of their times: a division takes 20 times as long as an addition."""
     chance = np.random.default_rng(seed)
     size = 2 ** chance.uniform(18, 24)
     adds, divides = size * chance.uniform(1, 3, 30), size * chance.uniform(0.05, 0.3, 30)
-    return features(adds, divides), np.log(3e-7 * (adds + division * divides))
+    return features(adds, divides), np.log(3e-7 * (adds + 20 * divides))
 
 
 @pytest.fixture(scope="module")
@@ -63,16 +63,6 @@ def test_it_is_learnt_within_pipelines(cost: NestCost) -> None:
     rows, log_times = zip(*(pipeline(seed) for seed in range(8)), strict=True)
     slow = [logs + 3.0 * place for place, logs in enumerate(log_times)]
     assert np.allclose(fit_cost(rows, slow).weights, cost.weights)
-
-
-def test_a_few_pipelines_more_change_little_but_what_they_tell(cost: NestCost) -> None:
-    rows, log_times = pipeline(50)
-    again = fit_cost([rows], [log_times], cost)
-    assert np.abs(again.weights - cost.weights).max() < 0.3
-    rows, log_times = pipeline(50, division=60.0)
-    slow = fit_cost([rows], [log_times], cost)
-    both = features(np.array([0.0, 1e9]), np.array([1e9, 0.0]))
-    assert ratio(slow, both) > 1.3 * ratio(cost, both), "they divide more slowly than those before"
 
 
 def test_it_is_read_as_it_was_written(cost: NestCost) -> None:

@@ -115,9 +115,7 @@ def test_all_parts_count_as_much_and_are_read_as_they_were_written(prior: NestPr
     assert np.array_equal(read.cost.weights, cost.weights)
     assert np.array_equal(read.trees.values, trees.values)
     more = whole.with_pipelines([pipeline(94)])
-    assert more.trees is trees and len(more.rows) > len(whole.rows)
-    assert more.cost is not None and not np.array_equal(more.cost.weights, cost.weights), "it learns from them, too"
-    assert prior.with_pipelines([pipeline(94)]).cost is None
+    assert more.trees is trees and more.cost is cost and len(more.rows) > len(whole.rows)
 
 
 def test_one_of_other_features_is_left_out(prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
