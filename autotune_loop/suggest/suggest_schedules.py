@@ -66,13 +66,11 @@ class _Compared:
 
     Attributes:
         made_by: see `Suggestion`.
-        is_child: whether it is a change of another one.
     """
 
     draft: Draft
     made_by: tuple[str, ...]
     lowered: LoweredSchedule
-    is_child: bool
 
 
 def suggest_schedules(
@@ -110,13 +108,13 @@ def suggest_schedules(
             next_step="Let one of Halide's autoschedulers choose: sdk build --schedule mullapudi2016.",
         )
     tell("comparing what they can be changed to")
-    parents = _parents(compared, _expected(compared, prior))
     starts_count = len(compared)
+    parents = _parents(compared, _expected(compared, starts_count, prior))
     made_by = {str(place): one.made_by for place, one in enumerate(compared)}
     evolution = Evolution(PopulationModels(prior=prior))
     children = [*evolution.propose(replace(population, tried=parents), max(_CHILDREN, count), source)]
     compared += _compared(children, made_by, lowering)
-    expected = _expected(compared, prior)
+    expected = _expected(compared, starts_count, prior)
     behind = expected.means - expected.means.min()
     comment = (f"Suggested for target={pipeline.inspected.halide_target}, and not timed.",)
     first = [
@@ -142,13 +140,14 @@ def _compared(
         lowered = lowering.of(one.draft)
         if lowered is not None:
             first = made_by[one.parents[0]] if one.parents else ()
-            yield _Compared(one.draft, (*first, *one.moves), lowered, bool(one.parents))
+            yield _Compared(one.draft, (*first, *one.moves), lowered)
 
 
-def _expected(compared: Sequence[_Compared], prior: NestPrior) -> Expectation:
+def _expected(compared: Sequence[_Compared], starts_count: int, prior: NestPrior) -> Expectation:
+    """What is expected of starting schedules, which come first, and of their children."""
     expected = prior.expectation([one.lowered.features for one in compared])
-    behind = np.array([_LESS_SURE_OF_CHILDREN * one.is_child for one in compared])
-    return replace(expected, means=expected.means + behind)
+    is_child = np.arange(len(compared)) >= starts_count
+    return replace(expected, means=expected.means + _LESS_SURE_OF_CHILDREN * is_child)
 
 
 def _parents(compared: Sequence[_Compared], expected: Expectation) -> list[Tried]:

@@ -60,7 +60,7 @@ def _prior_of_run(
         if prior is None or (learnt is None and not histories):
             return prior
         # Also where the histories have nothing: they will have this run's. The file's numbers are rounded.
-        write_prior(prior, kept)
+        write_prior(prior.process_alone, kept)
         return read_prior(kept)
     except WeightsError as error:
         listen(Notice(f"{error} This run goes on without it.", warning=True))

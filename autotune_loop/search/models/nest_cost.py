@@ -37,10 +37,9 @@ _FIRST = {
     "heap bytes from fresh pages": 1.0,
     "parallel loops run": 3000.0,
     "tasks": 100.0,
+    "always": 100.0,  # whatever a schedule does takes some time
 }
-# Whatever a schedule does takes some time.
-_ALWAYS = 100.0
-_NAMES = (*_FIRST, "always")
+_NAMES = tuple(_FIRST)
 # Of Adam (Kingma and Ba 2015).
 _STEPS, _RATE, _FADING, _FADING_OF_SQUARES = 800, 0.03, 0.9, 0.999
 # How strongly weights are drawn to what they begin with: a kind of operation that all schedules of a pipeline do as
@@ -104,7 +103,7 @@ def fit_cost(features: Sequence[Array], log_times: Sequence[Array]) -> NestCost:
         return np.asarray(numbers - (np.bincount(group, numbers) / counts)[group])
 
     wanted = from_usual(np.concatenate(log_times))
-    first = np.log([*_FIRST.values(), _ALWAYS])
+    first = np.log([*_FIRST.values()])
     weights, slope, square = first.copy(), np.zeros(len(first)), np.zeros(len(first))
     for step in range(1, _STEPS + 1):
         parts = terms * np.exp(weights)
@@ -126,5 +125,5 @@ def _terms(features: Array) -> Array:
     """
     done = dict(zip(NEST_FEATURE_NAMES, np.exp2(features.T) - 1, strict=True))
     share = done["operations on the critical path"] / np.maximum(done["operations"], 1.0)
-    columns = [share * done[name] if name in _ON_CORES else done[name] for name in _FIRST]
-    return np.column_stack([*columns, np.ones(len(features))])
+    done["always"] = np.ones(len(features))
+    return np.column_stack([share * done[name] if name in _ON_CORES else done[name] for name in _FIRST])

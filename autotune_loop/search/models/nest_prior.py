@@ -53,7 +53,7 @@ class NestPrior:
         length: of the kernel, in spreads of the features.
         noise: variance of what the features do not explain, as a share of that of the times.
         cost: what schedules do, as a sum; None without.
-        trees: that have learnt the same from more schedules, and from `cost`; None without.
+        trees: that have learnt the same from more schedules, and see what `cost` says; None without `cost`, too.
     """
 
     rows: Array
@@ -100,9 +100,10 @@ class NestPrior:
     def _means(self, features: Array, usual: Array, across: Array) -> Array:
         said = [self._deviation * self._posterior.means(across)]
         if self.cost is not None:
-            said.append(_costs(self.cost, features, usual))
-        if self.trees is not None:
-            said.append(self.trees.predict(_seen_by_trees(self.cost, features, usual)))
+            costs = _costs(self.cost, features, usual)
+            said.append(costs)
+            if self.trees is not None:
+                said.append(self.trees.predict(np.column_stack([features - usual, costs])))
         return np.asarray(np.mean(said, axis=0))
 
     def _across(self, scaled: Array) -> Array:
@@ -163,21 +164,16 @@ def fit_prior_cost(pipelines: Sequence[RecordedPipeline]) -> NestCost:
     return fit_cost(features, [clipped_log_times(times_ms) for _, times_ms in pipelines])
 
 
-def fit_prior_trees(pipelines: Sequence[RecordedPipeline], cost: NestCost | None) -> RegressionTrees:
+def fit_prior_trees(pipelines: Sequence[RecordedPipeline], cost: NestCost) -> RegressionTrees:
     """Learn `NestPrior.trees` from several pipelines.
 
     Raises:
         UsageError: LightGBM is not there.
     """
     features = [np.array(nests, dtype=np.float64) for nests, _ in pipelines]
-    _, log_times = differences_of(pipelines)
-    return fit_trees(np.concatenate([_seen_by_trees(cost, each, each.mean(axis=0)) for each in features]), log_times)
-
-
-def _seen_by_trees(cost: NestCost | None, features: Array, usual: Array) -> Array:
-    """How each schedule differs from the usual one, then in what it costs."""
-    differences = features - usual
-    return differences if cost is None else np.column_stack([differences, _costs(cost, features, usual)])
+    costs = np.concatenate([_costs(cost, each, each.mean(axis=0)) for each in features])
+    differences, log_times = differences_of(pipelines)
+    return fit_trees(np.column_stack([differences, costs]), log_times)
 
 
 def _costs(cost: NestCost, features: Array, usual: Array) -> Array:
@@ -214,7 +210,7 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
             rows, log_times = (np.asarray(file[name], dtype=np.float64) for name in ("rows", "log_times"))
             length, noise = (float(number) for number in file["settings"])
             cost = read_cost(file)
-            trees = read_trees(file, len(NEST_FEATURE_NAMES) + (cost is not None))
+            trees = None if cost is None else read_trees(file, len(NEST_FEATURE_NAMES) + 1)
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise WeightsError(f"{path} cannot be read ({error}).") from error
     return NestPrior(rows, log_times, length, noise, cost, trees)
