@@ -101,6 +101,9 @@ def _add_loop(at: TouchingLoop, times: float, sums: _Sums, *, in_task: bool) -> 
         sums.add("loops run", times)
         if all(each.loop.kind == "branch" for each in at.inside):
             sums.innermost = (sums.innermost[0] + times * steps, sums.innermost[1] + times * steps * operations)
+    if at.loop.kind == "parallel":  # also inside of another one: its tasks take as much to begin
+        sums.add("parallel loops run", times)
+        sums.add("tasks", times * steps)
     if begins_task:
         _add_tasks(times, steps, operations, sums)
     if not is_inside:
@@ -121,8 +124,6 @@ def _waits(loop: Loop) -> bool:
 def _add_tasks(times: float, steps: float, operations: float, sums: _Sums) -> None:
     """Add a parallel loop, whose iterations are tasks of so many operations: the cores take them in rounds."""
     rounds = math.ceil(steps / sums.cores)
-    sums.add("parallel loops run", times)
-    sums.add("tasks", times * steps)
     sums.add("operations in tasks", times * steps * operations)
     sums.add("operations on the critical path", times * rounds * operations)
     sums.idle += times * steps * operations * math.log2(rounds * sums.cores / max(1.0, steps))

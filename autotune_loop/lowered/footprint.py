@@ -13,19 +13,21 @@ LINE_BYTES = 64
 def lines_touched(access: Access, loops: Iterable[tuple[float, float]]) -> float:
     """The cache lines that an access touches over some loops, each counted once.
 
-    The loops are taken from the smallest stride to the largest. One that moves within what is touched so far, or by
-    rows within these rows, extends it, as the windows of a stencil do; any other repeats it.
+    The loops, and the lanes of a vector as one of them, are taken from the smallest stride to the largest. One that
+    moves within what is touched so far, or by rows within these rows, extends it, as the windows of a stencil do; any
+    other repeats it.
 
     Args:
         loops: of each, the elements that a step moves the access, and how many steps there are.
     """
     line_elements = LINE_BYTES / access.element_bytes
     span, rows, row_stride, repeated = 1.0, 1.0, 0.0, 1.0
+    moves = [*loops]
     if access.lane_stride is None:
         repeated = float(access.lanes)
     else:
-        span += abs(access.lane_stride) * (access.lanes - 1)
-    for stride, steps in sorted((abs(stride), steps) for stride, steps in loops if stride and steps > 1):
+        moves.append((access.lane_stride, access.lanes))
+    for stride, steps in sorted((abs(stride), steps) for stride, steps in moves if stride and steps > 1):
         if not row_stride and stride <= max(span, line_elements):
             span += stride * (steps - 1)
         elif row_stride and stride <= rows * row_stride and stride % row_stride == 0:

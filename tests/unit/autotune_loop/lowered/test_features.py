@@ -59,8 +59,11 @@ def test_tasks_shorten_the_critical_path_as_far_as_they_fill_the_cores() -> None
 
 def test_a_parallel_loop_inside_a_task_gives_no_more_cores() -> None:
     nested = features(loop(8, rows(10, kind="parallel", accesses=()), kind="parallel"))
-    assert nested["parallel loops run"] == pytest.approx(1)
-    assert nested["tasks"] == pytest.approx(8)
+    alone = features(loop(8, rows(10, accesses=()), kind="parallel"))
+    assert nested["operations on the critical path"] == pytest.approx(alone["operations on the critical path"])
+    assert (alone["parallel loops run"], alone["tasks"]) == (pytest.approx(1), pytest.approx(8))
+    assert nested["parallel loops run"] == pytest.approx(1 + 8), "each begins tasks"
+    assert nested["tasks"] == pytest.approx(8 + 8 * 10)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ def counted(one: Access, loops: Loops) -> int:
         (access(16), [(16, 4), (1024, 8), (1, 3), (1024, 3)]),
         # Two planes of it.
         (access(16), [(16, 4), (1024, 8), (1024 * 512, 2)]),
+        # Vectors of four planes, along a row; and of eight rows, which the next columns find in the same lines.
+        (access(4, lane_stride=1024 * 512), [(1, 64)]),
+        (access(8, lane_stride=1024), [(1, 64), (8 * 1024, 3)]),
+        # Every other element.
+        (access(16, lane_stride=2), [(32, 4)]),
         # Columns of a picture: a line for each element.
         (access(1), [(1024, 100)]),
         (access(1, 1), [(3, 64)]),
@@ -63,6 +68,15 @@ def test_there_are_never_more_than_there_are_accesses_with_their_lines(
     for _, steps in loops:
         accesses *= steps
     assert 1 <= found <= 2 * accesses
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 9)), max_size=4), st.integers(2, 16), st.integers(0, 5000)
+)
+def test_lanes_count_as_a_loop_does(loops: list[tuple[int, int]], lanes: int, lane_stride: int) -> None:
+    moves = [(float(stride), float(steps)) for stride, steps in loops]
+    as_lanes = lines_touched(access(lanes, lane_stride=lane_stride), moves)
+    assert as_lanes == lines_touched(access(), [*moves, (float(lane_stride), float(lanes))])
 
 
 def test_lanes_that_lie_anywhere_have_a_line_each() -> None:
