@@ -69,12 +69,12 @@ def condition_each(kernel: Array, several: Sequence[Array], noise: float) -> lis
     ]
 
 
-def clipped_log_times(times_ms: Sequence[float]) -> Array:
+def clipped_log_times(times_ms: Sequence[float] | Array) -> Array:
     """The logarithms of times; one that is far from the shortest counts as if it were not further than that.
 
     What makes a schedule hopeless tells little of what makes a good one better.
     """
-    return np.log(np.minimum(times_ms, _FURTHEST_TIME * min(times_ms)))
+    return np.log(np.minimum(times_ms, _FURTHEST_TIME * np.min(times_ms)))
 
 
 def fewer(log_times: Array, most: int) -> npt.NDArray[np.int64]:

@@ -89,7 +89,7 @@ def main() -> int:
     of_all: Found = {}
     print(f"{'run':40}{'model':>10}{'batches':>9}{'correlation':>13}{'in order':>10}{'best in it':>12}")
     for folder in parser.parse_args().runs:
-        found = foreseen(folder, bench, prior.process_alone)
+        found = foreseen(folder, bench, prior)
         _print(str(folder)[-38:], found)
         for model, batches in found.items():
             of_all.setdefault(model, []).extend(batches)

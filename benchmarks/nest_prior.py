@@ -36,11 +36,7 @@ def main() -> int:
     for each in recorded:
         accuracy, best = judged(prior, each)
         print(f"{each.name:20}{len(each.times_ms):6} schedules{accuracy:8.1%} of pairs, best of 8 {best:.2f}")
-    parts = {
-        "in the mean": prior,
-        "without trees": replace(prior, trees=None),
-        "the process alone": prior.process_alone,
-    }
+    parts = {"in the mean": prior, "without the sum": replace(prior, cost=None)}
     means = {name: statistics.mean(judged(part, each)[0] for each in recorded) for name, part in parts.items()}
     for name, mean in means.items():
         print(f"{mean:.1%} {name}")

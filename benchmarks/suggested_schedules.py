@@ -3,7 +3,8 @@
     python -m benchmarks.suggested_schedules [--target x86-64] [--parameter NAME=VALUE] [GENERATOR ...]
 
 Eight schedules are suggested for each generator, the examples by default, of which nothing was learnt. They are timed
-in turns beside Adams2019's full beam search's, Mullapudi2016's and the generator's own. Printed: Adams2019's time over
+in turns beside Adams2019's full beam search's, Mullapudi2016's and the generator's own, all for the cores that time
+them. Printed: Adams2019's time over
 that of the first suggestion, of the best of eight, and of the others' choices, a dash where one failed; and how long
 suggesting took. At the end the geometric means of what did not fail. For an emulated target take pictures with
 --parameter width=256 --parameter height=192.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import statistics
 import sys
 import tempfile
@@ -22,6 +24,8 @@ from pathlib import Path
 
 import sdk
 from benchmarks.first_choice import EXAMPLES, GOALS, LEAST, OTHERS, PICTURES
+from halide_autotune.sdk.settings import read_settings
+from halide_autotune.targets.profile.loader import load_profile
 
 _PEERS = ("adams2019", "mullapudi2016", "own")
 _COLUMNS = ("first", "best of 8", "mullapudi2016", "own")
@@ -36,11 +40,14 @@ def main() -> int:
     parser.add_argument("--parameter", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--turns", type=int, default=7)
     arguments = parser.parse_args()
+    profile = load_profile(arguments.target, read_settings().profile_folder)
+    cores = len(os.sched_getaffinity(0)) if profile.device_kind == "local" else profile.machine.parallelism
+    options = sdk.RunOptions.of(target=profile.name, parallelism=cores)
     rows: list[tuple[float, ...]] = []
     print(f"{'generator':24}" + "".join(f"{title:>15}" for title in _COLUMNS) + f"{'suggested in':>15}", flush=True)
     for generator in arguments.generators or [str(EXAMPLES / f"{name}.cpp") for name in sorted((*PICTURES, *OTHERS))]:
         spec = sdk.GeneratorSpec(generator, tuple(arguments.parameter))
-        ratios, took_s = _row(spec, arguments.target, arguments.turns)
+        ratios, took_s = _row(spec, options, arguments.turns)
         rows.append(ratios)
         print(f"{Path(generator).stem:24}" + "".join(map(_cell, ratios)) + f"{took_s:13.1f} s", flush=True)
     means = [_mean([row[place] for row in rows]) for place in range(len(_COLUMNS))]
@@ -50,15 +57,15 @@ def main() -> int:
     return 0 if is_met and slowest >= LEAST else 1
 
 
-def _row(spec: sdk.GeneratorSpec, target: str, turns: int) -> tuple[tuple[float, ...], float]:
+def _row(spec: sdk.GeneratorSpec, options: sdk.RunOptions, turns: int) -> tuple[tuple[float, ...], float]:
     started_s = time.monotonic()
-    suggested = sdk.suggest(spec, target=target, count=_COUNT)
+    suggested = sdk.suggest(spec, count=_COUNT, options=options)
     took_s = time.monotonic() - started_s
     with tempfile.TemporaryDirectory(prefix="suggested-") as folder:
         headers = [Path(folder) / f"{place}.schedule.h" for place in range(len(suggested.first))]
         for path, one in zip(headers, suggested.first, strict=True):
             path.write_text(one.header)
-        compared = sdk.bench(spec, [*map(str, headers), *_PEERS], target=target, turns=turns)
+        compared = sdk.bench(spec, [*map(str, headers), *_PEERS], options=options, turns=turns)
     times_ms = {one.label: one.median_ms or math.nan for one in compared}
     adams_ms, mullapudi_ms, own_ms = (times_ms[peer] for peer in _PEERS)
     suggested_ms = [times_ms[str(path)] for path in headers]

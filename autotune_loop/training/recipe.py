@@ -19,19 +19,15 @@ from halide_autotune.autotune_loop.cost_model.pipeline_batch import PipelineBatc
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores, best_in_top, ordered_pairs, score_ranking
 from halide_autotune.autotune_loop.cost_model.training import calibrate
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
-from halide_autotune.autotune_loop.search.models.nest_cost import NestCost
 from halide_autotune.autotune_loop.search.models.nest_prior import (
     NestPrior,
     RecordedPipeline,
     fit_prior,
     fit_prior_cost,
-    fit_prior_trees,
 )
-from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees
 from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
 from halide_autotune.autotune_loop.training.trained_weights import Scores
-from halide_autotune.targets.errors import UsageError
 from halide_autotune.weights.weights_file import Weights
 
 _LEARN: Mapping[Loss, LearnOptions] = {
@@ -144,22 +140,18 @@ def nests_are_better(scores: Scores) -> bool:
 
 
 def teach_prior(programs: Sequence[RecordedProgram]) -> NestPrior | None:
-    """Learn what the loop nests of the same programs say; None if there are too few."""
+    """Learn what the loop nests of the same programs say; None if there are too few.
+
+    It has a sum of what schedules do, unless that orders fewer pairs of the programs that judge than the process alone.
+    """
     pipelines = _nests(programs, judging=False)
     if len(pipelines) < _PARTS:
         return None
     most = max(_FEWEST_NESTS, _MOST_NESTS // len(pipelines))
     process = fit_prior([_thinned(nests, times_ms, most) for nests, times_ms in pipelines])
-    cost = fit_prior_cost(pipelines)
-    return replace(process, cost=cost, trees=_trees(pipelines, cost))
-
-
-def _trees(pipelines: Sequence[RecordedPipeline], cost: NestCost) -> RegressionTrees | None:
-    """Trees over all that was recorded; none where LightGBM is not installed, after hours of timing."""
-    try:
-        return fit_prior_trees(pipelines, cost)
-    except UsageError:
-        return None
+    with_cost = replace(process, cost=fit_prior_cost(pipelines))
+    before, after = (judge_prior(each, programs) for each in (process, with_cost))
+    return process if before is not None and after is not None and after[0] < before[0] else with_cost
 
 
 def judge_prior(prior: NestPrior | None, programs: Sequence[RecordedProgram]) -> tuple[float, float] | None:

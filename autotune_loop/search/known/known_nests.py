@@ -33,9 +33,6 @@ def prior_of_run(
 ) -> NestPrior | None:
     """What other pipelines say of loop nests; the run's folder keeps it, so that a resumed run has the same.
 
-    A run follows the process alone. With the sum and the trees, which order more schedules that nobody has timed, it
-    believes too soon what it cannot know yet (docs/measured/models.md).
-
     Args:
         learnt: the file of what was learnt for such devices; None takes what comes with the SDK.
         histories: that are asked.
@@ -45,13 +42,6 @@ def prior_of_run(
     """
     if store.record.spec.options.search.model not in OF_NESTS:
         return None
-    prior = _prior_of_run(store, learnt, histories, listen)
-    return None if prior is None else prior.process_alone
-
-
-def _prior_of_run(
-    store: RunStore, learnt: Path | None, histories: Sequence[HistorySource], listen: Listener
-) -> NestPrior | None:
     kept = store.folder / _FILE
     try:
         if kept.is_file():
@@ -60,7 +50,7 @@ def _prior_of_run(
         if prior is None or (learnt is None and not histories):
             return prior
         # Also where the histories have nothing: they will have this run's. The file's numbers are rounded.
-        write_prior(prior.process_alone, kept)
+        write_prior(prior, kept)
         return read_prior(kept)
     except WeightsError as error:
         listen(Notice(f"{error} This run goes on without it.", warning=True))

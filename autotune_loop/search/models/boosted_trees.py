@@ -16,8 +16,10 @@ from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.search.models.ensemble import bagged, ensemble_of
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.models.regression_trees import REPEATABLE, load_lightgbm
+from halide_autotune.targets.errors import UsageError
 
+# The same samples give the same trees; and all but one core are for building and timing.
+_REPEATABLE = {"deterministic": True, "force_col_wise": True, "num_threads": 1, "verbosity": -1}
 # Each learns from another draw of the samples.
 _MEMBERS = 5
 _ROUNDS, _GRADES = 100, 32
@@ -81,10 +83,26 @@ def _ranking_trees(rows: Array, logs: Array, seed: int) -> Any:
     grades = (_GRADES - 1) - (_GRADES - 1) * places // max(1, len(logs) - 1)
     asked = {"objective": "lambdarank", "label_gain": [*range(_GRADES)], "lambdarank_truncation_level": len(logs)}
     data = lightgbm.Dataset(rows, grades, group=[len(rows)])
-    return lightgbm.train({**_PARAMETERS, **REPEATABLE, **asked, "seed": seed}, data, _ROUNDS)
+    return lightgbm.train({**_PARAMETERS, **_REPEATABLE, **asked, "seed": seed}, data, _ROUNDS)
 
 
 def _regression_trees(rows: Array, logs: Array, seed: int) -> Any:
     lightgbm = load_lightgbm()
     data = lightgbm.Dataset(rows, logs)
-    return lightgbm.train({**_PARAMETERS, **REPEATABLE, "objective": "regression", "seed": seed}, data, _ROUNDS)
+    return lightgbm.train({**_PARAMETERS, **_REPEATABLE, "objective": "regression", "seed": seed}, data, _ROUNDS)
+
+
+def load_lightgbm() -> Any:
+    """The package.
+
+    Raises:
+        UsageError: it cannot be loaded.
+    """
+    try:
+        import lightgbm
+    except (ImportError, OSError) as error:  # the second one if the system has no libgomp
+        raise UsageError(
+            f"LightGBM cannot be loaded, which boosted trees need: {error}.",
+            next_step="Install it with: pip install lightgbm (on Debian it needs libgomp1), or leave out --model.",
+        ) from error
+    return lightgbm

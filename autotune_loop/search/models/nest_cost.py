@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from halide_autotune.autotune_loop.gaussian_process import Array
+from halide_autotune.autotune_loop.gaussian_process import Array, clipped_log_times
 from halide_autotune.autotune_loop.lowered.features import ACCESSES, NEST_FEATURE_NAMES, OPERATIONS
 
 _ON_CORES = (
@@ -42,9 +42,9 @@ _FIRST = {
 _NAMES = tuple(_FIRST)
 # Of Adam (Kingma and Ba 2015).
 _STEPS, _RATE, _FADING, _FADING_OF_SQUARES = 800, 0.03, 0.9, 0.999
-# How strongly weights are drawn to what they begin with: a kind of operation that all schedules of a pipeline do as
-# often keeps its weight.
-_DRAWN = 3e-5
+# How strongly weights are drawn to what they begin with, as the variance of what a sum does not explain over that of
+# the weights: a kind of operation that all schedules of a pipeline do as often keeps its weight.
+_DRAWN = 0.03
 # A schedule that is so far from what is expected counts no more than this.
 _FURTHEST = 1.0
 
@@ -67,6 +67,38 @@ class NestCost:
         """
         return np.asarray(np.log(_terms(features) @ np.exp(self.weights)))
 
+    def corrected(self, features: Sequence[Array], times_ms: Sequence[Array]) -> NestCost:
+        """The same, after schedules of one or several pipelines were timed.
+
+        How long a pipeline takes as a whole is not learnt: costs are compared with times within each pipeline. A
+        schedule that takes twice as long as another counts half as much, since fast ones are to be found.
+
+        Args:
+            features: of each pipeline, a row for each of its schedules.
+            times_ms: of the same schedules.
+        """
+        terms = np.concatenate([_terms(each) for each in features])
+        group = np.repeat(np.arange(len(times_ms)), [len(each) for each in times_ms])
+        counts = np.concatenate([each.min() / each for each in times_ms])
+        counts_of_pipelines = np.bincount(group, counts)
+
+        def from_usual(numbers: Array) -> Array:
+            return np.asarray(numbers - (np.bincount(group, counts * numbers) / counts_of_pipelines)[group])
+
+        wanted = from_usual(np.concatenate([clipped_log_times(each) for each in times_ms]))
+        weights, slope, square = self.weights.copy(), np.zeros(len(self.weights)), np.zeros(len(self.weights))
+        for step in range(1, _STEPS + 1):
+            parts = terms * np.exp(weights)
+            costs = parts.sum(axis=1)
+            # Huber's loss: its slope is the error, up to a limit.
+            errors = counts * from_usual(np.clip(from_usual(np.log(costs)) - wanted, -_FURTHEST, _FURTHEST))
+            gradient = (errors / costs) @ parts / counts.sum() + _DRAWN / len(terms) * (weights - self.weights)
+            slope = _FADING * slope + (1 - _FADING) * gradient
+            square = _FADING_OF_SQUARES * square + (1 - _FADING_OF_SQUARES) * gradient**2
+            root = np.sqrt(square / (1 - _FADING_OF_SQUARES**step)) + 1e-8
+            weights = weights - _RATE * slope / (1 - _FADING**step) / root
+        return NestCost(weights)
+
     def arrays(self) -> dict[str, Any]:
         """What `read_cost` reads."""
         return {"cost_terms": np.array(_NAMES), "cost_weights": self.weights}
@@ -86,36 +118,9 @@ def read_cost(arrays: Mapping[str, Any]) -> NestCost | None:
     return NestCost(weights)
 
 
-def fit_cost(features: Sequence[Array], log_times: Sequence[Array]) -> NestCost:
-    """Learn what each kind counts, from the schedules of several pipelines.
-
-    How long a pipeline takes as a whole is not learnt: costs are compared with times within each pipeline.
-
-    Args:
-        features: of each pipeline, a row for each of its schedules.
-        log_times: of the same schedules.
-    """
-    terms = np.concatenate([_terms(each) for each in features])
-    group = np.repeat(np.arange(len(features)), [len(each) for each in features])
-    counts = np.bincount(group)
-
-    def from_usual(numbers: Array) -> Array:
-        return np.asarray(numbers - (np.bincount(group, numbers) / counts)[group])
-
-    wanted = from_usual(np.concatenate(log_times))
-    first = np.log([*_FIRST.values()])
-    weights, slope, square = first.copy(), np.zeros(len(first)), np.zeros(len(first))
-    for step in range(1, _STEPS + 1):
-        parts = terms * np.exp(weights)
-        costs = parts.sum(axis=1)
-        # Huber's loss: its slope is the error, up to a limit.
-        errors = from_usual(np.clip(from_usual(np.log(costs)) - wanted, -_FURTHEST, _FURTHEST))
-        gradient = (errors / costs) @ parts / len(terms) + _DRAWN * (weights - first)
-        slope = _FADING * slope + (1 - _FADING) * gradient
-        square = _FADING_OF_SQUARES * square + (1 - _FADING_OF_SQUARES) * gradient**2
-        root = np.sqrt(square / (1 - _FADING_OF_SQUARES**step)) + 1e-8
-        weights = weights - _RATE * slope / (1 - _FADING**step) / root
-    return NestCost(weights)
+def fit_cost(features: Sequence[Array], times_ms: Sequence[Array]) -> NestCost:
+    """Learn what each kind counts from several pipelines, as `NestCost.corrected`."""
+    return NestCost(np.log([*_FIRST.values()])).corrected(features, times_ms)
 
 
 def _terms(features: Array) -> Array:

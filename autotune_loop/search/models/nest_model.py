@@ -43,7 +43,7 @@ class NestModel:
         log_times = clipped_log_times(times_ms)
         kept = fewer(log_times, MOST_SAMPLES)
         rows = np.array([timed[index] for index in kept])
-        self._prior = prior
+        self._prior = None if prior is None else prior.corrected(rows, np.array(times_ms)[kept])
         self._center, self._spread = rows.mean(axis=0), rows.std(axis=0)
         self._timed = self._scaled(rows)
         self._posterior = self._fitted(log_times[kept], self._foreseen(rows))

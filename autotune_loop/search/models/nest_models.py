@@ -9,7 +9,7 @@ from typing import Protocol
 
 from halide_autotune.autotune_loop.lowered.features import NestFeatures
 from halide_autotune.autotune_loop.lowered.lowered_schedule import LoweredSchedule
-from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees
+from halide_autotune.autotune_loop.search.models.boosted_trees import BoostedTrees, load_lightgbm
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.model import (
     ENSEMBLE,
@@ -22,7 +22,6 @@ from halide_autotune.autotune_loop.search.models.model import (
 )
 from halide_autotune.autotune_loop.search.models.nest_model import NestModel
 from halide_autotune.autotune_loop.search.models.nest_prior import NestPrior
-from halide_autotune.autotune_loop.search.models.regression_trees import load_lightgbm
 from halide_autotune.autotune_loop.search.models.tree_gru import TrainTreeGru, TreeGru
 
 

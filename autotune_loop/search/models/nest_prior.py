@@ -1,8 +1,7 @@
 """What the loop nests of other pipelines say of one of which little or nothing was timed.
 
-A Gaussian process over a part of what was recorded, boosted trees over all of it and a sum of what schedules do count
-alike: the first tells how much is known, the second order more pairs, the third goes least wrong where nothing alike is
-known, and all together are best (docs/measured/models.md).
+A sum of what schedules do (search/models/nest_cost.py) says it, and a Gaussian process over a part of what was recorded
+how much is known; where there is no sum, the process says both (docs/measured/models.md).
 
 AutoTVM's global model (Chen et al., Learning to Optimize Tensor Programs, 2018, section 4): it is trained on what was
 recorded of others, and what a run times itself corrects it. Numbers of different pipelines are compared by how far they
@@ -31,7 +30,6 @@ from halide_autotune.autotune_loop.gaussian_process import (
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_cost import NestCost, fit_cost, read_cost
-from halide_autotune.autotune_loop.search.models.regression_trees import RegressionTrees, fit_trees, read_trees
 from halide_autotune.targets.errors import WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 
@@ -52,8 +50,7 @@ class NestPrior:
         log_times: how much longer each takes than is usual, as a logarithm.
         length: of the kernel, in spreads of the features.
         noise: variance of what the features do not explain, as a share of that of the times.
-        cost: what schedules do, as a sum; None without.
-        trees: that have learnt the same from more schedules, and see what `cost` says; None without `cost`, too.
+        cost: what schedules do, as a sum; None where the process is all.
     """
 
     rows: Array
@@ -61,7 +58,6 @@ class NestPrior:
     length: float
     noise: float
     cost: NestCost | None = None
-    trees: RegressionTrees | None = None
 
     def expected(self, features: Array, usual: Array) -> Array:
         """How much longer schedules take than is usual, as logarithms.
@@ -70,7 +66,9 @@ class NestPrior:
             features: a row for each schedule.
             usual: the features of the pipeline's usual schedule: the mean of those that are known.
         """
-        return self._means(features, usual, self._across(self._scaled(features - usual)))
+        if self.cost is not None:
+            return self.cost.log_costs(features) - self.cost.log_costs(usual[None])
+        return self._deviation * self._posterior.means(self._across(self._scaled(features - usual)))
 
     def expectation(self, schedules: Sequence[NestFeatures]) -> Expectation:
         """What is expected of schedules of one pipeline, of which none was timed: relative to their mean."""
@@ -80,13 +78,8 @@ class NestPrior:
         across = self._across(scaled)
         explained = self._posterior.explained(across)
         covariance = matern(distances(scaled, scaled) / self.length) - explained.T @ explained
-        means, variance = self._means(rows, usual, across), self._deviation**2
-        return Expectation(means, variance * covariance, self.noise * variance, 0.0)
-
-    @property
-    def process_alone(self) -> NestPrior:
-        """The same, without the sum and the trees."""
-        return replace(self, cost=None, trees=None)
+        variance = self._deviation**2
+        return Expectation(self.expected(rows, usual), variance * covariance, self.noise * variance, 0.0)
 
     def with_pipelines(self, pipelines: Sequence[RecordedPipeline]) -> NestPrior:
         """The same, and what other pipelines have taught."""
@@ -95,16 +88,16 @@ class NestPrior:
             self,
             rows=np.concatenate([self.rows, rows]),
             log_times=np.concatenate([self.log_times, log_times]),
+            cost=None if self.cost is None else self.cost.corrected(*_as_arrays(pipelines)),
         )
 
-    def _means(self, features: Array, usual: Array, across: Array) -> Array:
-        said = [self._deviation * self._posterior.means(across)]
-        if self.cost is not None:
-            costs = _costs(self.cost, features, usual)
-            said.append(costs)
-            if self.trees is not None:
-                said.append(self.trees.predict(np.column_stack([features - usual, costs])))
-        return np.asarray(np.mean(said, axis=0))
+    def corrected(self, features: Array, times_ms: Array) -> NestPrior:
+        """The same for one pipeline, after some of its schedules were timed: the sum has its weights from these, too.
+
+        Args:
+            features: a row for each schedule.
+        """
+        return self if self.cost is None else replace(self, cost=self.cost.corrected([features], [times_ms]))
 
     def _across(self, scaled: Array) -> Array:
         return matern(distances(scaled, self._known) / self.length)
@@ -160,25 +153,13 @@ def differences_of(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]
 
 def fit_prior_cost(pipelines: Sequence[RecordedPipeline]) -> NestCost:
     """Learn `NestPrior.cost` from several pipelines."""
+    return fit_cost(*_as_arrays(pipelines))
+
+
+def _as_arrays(pipelines: Sequence[RecordedPipeline]) -> tuple[list[Array], list[Array]]:
+    """The features of each pipeline, and its times."""
     features = [np.array(nests, dtype=np.float64) for nests, _ in pipelines]
-    return fit_cost(features, [clipped_log_times(times_ms) for _, times_ms in pipelines])
-
-
-def fit_prior_trees(pipelines: Sequence[RecordedPipeline], cost: NestCost) -> RegressionTrees:
-    """Learn `NestPrior.trees` from several pipelines.
-
-    Raises:
-        UsageError: LightGBM is not there.
-    """
-    features = [np.array(nests, dtype=np.float64) for nests, _ in pipelines]
-    costs = np.concatenate([_costs(cost, each, each.mean(axis=0)) for each in features])
-    differences, log_times = differences_of(pipelines)
-    return fit_trees(np.column_stack([differences, costs]), log_times)
-
-
-def _costs(cost: NestCost, features: Array, usual: Array) -> Array:
-    """How much more schedules cost than the usual one, as logarithms."""
-    return cost.log_costs(features) - cost.log_costs(usual[None])
+    return features, [np.array(times_ms, dtype=np.float64) for _, times_ms in pipelines]
 
 
 def write_prior(prior: NestPrior, path: Path) -> None:
@@ -191,7 +172,6 @@ def write_prior(prior: NestPrior, path: Path) -> None:
         log_times=prior.log_times.astype(np.float16),
         settings=np.array([prior.length, prior.noise]),
         **({} if prior.cost is None else prior.cost.arrays()),
-        **({} if prior.trees is None else prior.trees.arrays()),
     )
     with os_error_as(WeightsError, f"{path} cannot be written"):
         write_atomically(path, content.getvalue())
@@ -210,10 +190,9 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
             rows, log_times = (np.asarray(file[name], dtype=np.float64) for name in ("rows", "log_times"))
             length, noise = (float(number) for number in file["settings"])
             cost = read_cost(file)
-            trees = None if cost is None else read_trees(file, len(NEST_FEATURE_NAMES) + 1)
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise WeightsError(f"{path} cannot be read ({error}).") from error
-    return NestPrior(rows, log_times, length, noise, cost, trees)
+    return NestPrior(rows, log_times, length, noise, cost)
 
 
 def learnt_prior(file: Path | None) -> NestPrior | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES
+from halide_autotune.autotune_loop.search.models.nest_prior import fit_prior_cost
 from halide_autotune.autotune_loop.specification.options import Loss
 from halide_autotune.autotune_loop.store.featurization import PIPELINE_FEATURE_COUNT, Featurization
 from halide_autotune.autotune_loop.store.sample_file import Sample
@@ -98,18 +98,23 @@ def test_too_little_teaches_nothing(start: Weights, programs: list[RecordedProgr
     assert judge(start, [], CORES).pairwise_accuracy is None
 
 
-def test_loop_nests_of_some_programs_order_others(
-    programs: list[RecordedProgram], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loop_nests_of_some_programs_order_others(programs: list[RecordedProgram]) -> None:
     prior = teach_prior(programs)
-    assert prior is not None and prior.trees is not None
+    assert prior is not None
     found = judge_prior(prior, programs)
     assert found is not None and found[0] > 0.7 and found[1] < 1.1, "one number decides; hopeless ones are all alike"
     assert judge_prior(prior, [one for one in programs if not one.judges]) is None
     assert judge_prior(None, programs) is None
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    without = teach_prior(programs)
-    assert without is not None and without.trees is None, "what was timed for hours is not lost without LightGBM"
+
+
+def test_of_a_sum_and_a_process_the_one_is_kept_that_orders_more_pairs(programs: list[RecordedProgram]) -> None:
+    prior = teach_prior(programs)
+    assert prior is not None
+    nests = [(one.nests, one.times_ms) for one in programs if not one.judges]
+    both = [replace(prior, cost=cost) for cost in (None, fit_prior_cost(nests))]
+    accuracies = [(judge_prior(each, programs) or (0.0, 0.0))[0] for each in both]
+    assert accuracies[0] != accuracies[1]
+    assert (prior.cost is None) is (accuracies[0] > accuracies[1])
 
 
 @pytest.mark.parametrize(

@@ -28,17 +28,17 @@ def features(adds: Array, divides: Array, share: Array | float = 1.0) -> Array:
 
 
 def pipeline(seed: int) -> tuple[Array, Array]:
-    """Schedules, and the logarithms of their times: a division takes 20 times as long as an addition."""
+    """Schedules, and their times: a division takes 20 times as long as an addition."""
     chance = np.random.default_rng(seed)
     size = 2 ** chance.uniform(18, 24)
     adds, divides = size * chance.uniform(1, 3, 30), size * chance.uniform(0.05, 0.3, 30)
-    return features(adds, divides), np.log(3e-7 * (adds + 20 * divides))
+    return features(adds, divides), 3e-7 * (adds + 20 * divides)
 
 
 @pytest.fixture(scope="module")
 def cost() -> NestCost:
-    rows, log_times = zip(*(pipeline(seed) for seed in range(8)), strict=True)
-    return fit_cost(rows, log_times)
+    rows, times_ms = zip(*(pipeline(seed) for seed in range(8)), strict=True)
+    return fit_cost(rows, times_ms)
 
 
 def ratio(cost: NestCost, rows: Array) -> float:
@@ -60,9 +60,41 @@ def test_what_cores_do_at_the_same_time_counts_once(cost: NestCost) -> None:
 
 def test_it_is_learnt_within_pipelines(cost: NestCost) -> None:
     """That a pipeline takes longer for another reason than what its schedules do teaches nothing."""
-    rows, log_times = zip(*(pipeline(seed) for seed in range(8)), strict=True)
-    slow = [logs + 3.0 * place for place, logs in enumerate(log_times)]
+    rows, times_ms = zip(*(pipeline(seed) for seed in range(8)), strict=True)
+    slow = [3.0**place * each for place, each in enumerate(times_ms)]
     assert np.allclose(fit_cost(rows, slow).weights, cost.weights)
+
+
+def test_what_further_schedules_tell_nothing_of_counts_as_before(cost: NestCost) -> None:
+    adds, ones = np.linspace(1e8, 3e8, 20), np.ones(20)
+    corrected = cost.corrected([features(adds, 1e7 * ones)], [adds])
+    assert not np.array_equal(corrected.weights, cost.weights)
+    divides_only = features(np.zeros(2), np.array([2e9, 1e9]))
+    assert ratio(corrected, divides_only) == pytest.approx(ratio(cost, divides_only), rel=0.01)
+
+
+def test_what_they_tell_is_learnt_from_few(cost: NestCost) -> None:
+    """Of a device that divides as fast as it adds."""
+    chance = np.random.default_rng(9)
+    adds, divides = 1e8 * chance.uniform(1, 3, 12), 1e8 * chance.uniform(0.05, 0.3, 12)
+    corrected = cost.corrected([features(adds, divides)], [adds + divides])
+    expensive = features(np.array([0.0, 1e9]), np.array([1e9, 0.0]))
+    assert ratio(corrected, expensive) < ratio(cost, expensive) / 4
+
+
+def test_fast_schedules_count_more() -> None:
+    """Half of the schedules wait for something else, which takes four times as long as all that they do."""
+    chance = np.random.default_rng(3)
+    adds, divides = 1e8 * chance.uniform(1, 3, 60), 1e8 * chance.uniform(0.05, 0.3, 60)
+    waits, rows = np.arange(60) % 2 == 1, features(adds, divides)
+
+    def learnt(fast: float, slow: float) -> NestCost:
+        """Where a division takes so many times as long as an addition."""
+        times = np.where(waits, 4 * (adds + slow * divides), adds + fast * divides)
+        return fit_cost([rows], [times])
+
+    expensive = features(np.array([0.0, 1e9]), np.array([1e9, 0.0]))
+    assert ratio(learnt(20, 1), expensive) > 2 * ratio(learnt(1, 20), expensive)
 
 
 def test_it_is_read_as_it_was_written(cost: NestCost) -> None:

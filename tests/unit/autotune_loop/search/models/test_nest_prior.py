@@ -18,13 +18,13 @@ from halide_autotune.autotune_loop.search.models.nest_prior import (
     NestPrior,
     fit_prior,
     fit_prior_cost,
-    fit_prior_trees,
     read_prior,
     write_prior,
 )
 from halide_autotune.targets.errors import WeightsError
 
-WORK, TRAFFIC = NEST_FEATURE_NAMES.index("operations"), NEST_FEATURE_NAMES.index("bytes from beyond 32768 bytes")
+WORK = [NEST_FEATURE_NAMES.index(name) for name in ("float_add", "operations", "operations on the critical path")]
+TRAFFIC = NEST_FEATURE_NAMES.index("bytes from beyond 32768 bytes")
 Recorded = tuple[list[NestFeatures], list[float]]
 
 
@@ -36,7 +36,9 @@ def pipeline(seed: int, count: int = 40, sign: float = 1.0) -> Recorded:
     for _ in range(count):
         work, traffic = chance.uniform(0, 2), chance.uniform(0, 2)
         features = [0.0] * len(NEST_FEATURE_NAMES)
-        features[WORK], features[TRAFFIC] = size + work, size - 2 + traffic
+        for place in WORK:
+            features[place] = size + work
+        features[TRAFFIC] = size - 2 + traffic
         nests.append(tuple(features))
         times_ms.append(2 ** (size - 20 + sign * (0.5 * work + 0.5 * traffic)))
     return nests, times_ms
@@ -97,25 +99,33 @@ def test_it_is_read_as_it_was_written(prior: NestPrior, tmp_path: Path) -> None:
     assert np.allclose(read.rows, prior.rows, atol=1e-2) and np.allclose(read.log_times, prior.log_times, atol=1e-2)
 
 
-def test_all_parts_count_as_much_and_are_read_as_they_were_written(prior: NestPrior, tmp_path: Path) -> None:
+def test_a_sum_says_what_is_expected_and_the_process_how_much_is_known(prior: NestPrior, tmp_path: Path) -> None:
     known, (nests, _) = [pipeline(seed) for seed in range(6)], pipeline(95)
     features = np.array(nests)
     usual = features.mean(axis=0)
     cost = fit_prior_cost(known)
-    costs = cost.log_costs(features) - cost.log_costs(usual[None])
-    trees = fit_prior_trees(known, cost)
-    whole = replace(prior, cost=cost, trees=trees)
-    of_process, of_trees = prior.expected(features, usual), trees.predict(np.column_stack([features - usual, costs]))
-    assert np.allclose(whole.expected(features, usual), (of_process + costs + of_trees) / 3)
-    assert np.allclose(whole.expectation(nests).means, whole.expected(features, usual))
-    assert np.allclose(replace(whole, trees=None).expected(features, usual), (of_process + costs) / 2)
+    whole = replace(prior, cost=cost)
+    expectation = whole.expectation(nests)
+    assert np.allclose(whole.expected(features, usual), cost.log_costs(features) - cost.log_costs(usual[None]))
+    assert np.allclose(expectation.means, whole.expected(features, usual))
+    assert np.allclose(expectation.covariance, prior.expectation(nests).covariance)
     write_prior(whole, tmp_path / "prior.npz")
     read = read_prior(tmp_path / "prior.npz")
-    assert read is not None and read.trees is not None and read.cost is not None
+    assert read is not None and read.cost is not None
     assert np.array_equal(read.cost.weights, cost.weights)
-    assert np.array_equal(read.trees.values, trees.values)
-    more = whole.with_pipelines([pipeline(94)])
-    assert more.trees is trees and more.cost is cost and len(more.rows) > len(whole.rows)
+
+
+def test_what_other_pipelines_and_the_first_times_teach_changes_the_sum(prior: NestPrior) -> None:
+    whole = replace(prior, cost=fit_prior_cost([pipeline(seed) for seed in range(6)]))
+    nests, _ = pipeline(93, count=80)
+    times_ms = [2 ** (features[TRAFFIC] - 20) for features in nests]
+    more = whole.with_pipelines([(nests[:40], times_ms[:40])])
+    assert len(more.rows) == len(whole.rows) + 40
+    corrected = whole.corrected(np.array(nests[:40]), np.array(times_ms[:40]))
+    assert len(corrected.rows) == len(whole.rows)
+    unseen = nests[40:], times_ms[40:]
+    assert foreseen(whole, unseen) < min(foreseen(more, unseen), foreseen(corrected, unseen))
+    assert prior.corrected(np.array(nests), np.array(times_ms)) == prior, "there is nothing but the process"
 
 
 def test_one_of_other_features_is_left_out(prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
