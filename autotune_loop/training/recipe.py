@@ -24,6 +24,7 @@ from halide_autotune.autotune_loop.search.models.nest_prior import (
     RecordedPipeline,
     fit_prior,
     fit_prior_cost,
+    read_prior,
 )
 from halide_autotune.autotune_loop.specification.options import LearnOptions, Loss
 from halide_autotune.autotune_loop.training.recorded_programs import RecordedProgram
@@ -149,7 +150,8 @@ def teach_prior(programs: Sequence[RecordedProgram]) -> NestPrior | None:
         return None
     most = max(_FEWEST_NESTS, _MOST_NESTS // len(pipelines))
     process = fit_prior([_thinned(nests, times_ms, most) for nests, times_ms in pipelines])
-    with_cost = replace(process, cost=fit_prior_cost(pipelines))
+    known = read_prior()
+    with_cost = replace(process, cost=fit_prior_cost(pipelines, None if known is None else known.cost))
     before, after = (judge_prior(each, programs) for each in (process, with_cost))
     return process if before is not None and after is not None and after[0] < before[0] else with_cost
 

@@ -23,7 +23,7 @@ _ON_CORES = (
     *("predicated accesses", "branches", "iterations", "iterations that wait", "loops run"),
 )
 _FETCHED = tuple(name for name in NEST_FEATURE_NAMES if name.startswith("bytes from beyond"))
-# What weights begin with: all that is done counts alike, memory as in the rough cost of a nest (lowered/features.py).
+# The rules of thumb: all that is done counts alike, memory as in the rough cost of a nest (lowered/features.py).
 _FIRST = {
     **dict.fromkeys(_ON_CORES, 1.0),
     "predicated accesses": 1 / 8,
@@ -118,9 +118,9 @@ def read_cost(arrays: Mapping[str, Any]) -> NestCost | None:
     return NestCost(weights)
 
 
-def fit_cost(features: Sequence[Array], times_ms: Sequence[Array]) -> NestCost:
-    """Learn what each kind counts from several pipelines, as `NestCost.corrected`."""
-    return NestCost(np.log([*_FIRST.values()])).corrected(features, times_ms)
+def rough_cost() -> NestCost:
+    """What a schedule costs by rules of thumb."""
+    return NestCost(np.log([*_FIRST.values()]))
 
 
 def _terms(features: Array) -> Array:

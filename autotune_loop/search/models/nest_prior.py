@@ -29,7 +29,7 @@ from halide_autotune.autotune_loop.gaussian_process import (
 )
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, NestFeatures
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
-from halide_autotune.autotune_loop.search.models.nest_cost import NestCost, fit_cost, read_cost
+from halide_autotune.autotune_loop.search.models.nest_cost import NestCost, read_cost, rough_cost
 from halide_autotune.targets.errors import WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 
@@ -151,9 +151,13 @@ def differences_of(pipelines: Sequence[RecordedPipeline]) -> tuple[Array, Array]
     return np.concatenate(rows), np.concatenate(log_times)
 
 
-def fit_prior_cost(pipelines: Sequence[RecordedPipeline]) -> NestCost:
-    """Learn `NestPrior.cost` from several pipelines."""
-    return fit_cost(*_as_arrays(pipelines))
+def fit_prior_cost(pipelines: Sequence[RecordedPipeline], known: NestCost | None = None) -> NestCost:
+    """Learn `NestPrior.cost` from several pipelines.
+
+    Args:
+        known: what was learnt of another device, which is nearer to the truth than rules of thumb.
+    """
+    return (known or rough_cost()).corrected(*_as_arrays(pipelines))
 
 
 def _as_arrays(pipelines: Sequence[RecordedPipeline]) -> tuple[list[Array], list[Array]]:

@@ -10,7 +10,7 @@ import pytest
 from halide_autotune.autotune_loop.cost_model.cost_model import CostModel
 from halide_autotune.autotune_loop.cost_model.ranking import RankingScores
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES
-from halide_autotune.autotune_loop.search.models.nest_prior import fit_prior_cost
+from halide_autotune.autotune_loop.search.models.nest_prior import fit_prior_cost, read_prior
 from halide_autotune.autotune_loop.specification.options import Loss
 from halide_autotune.autotune_loop.store.featurization import PIPELINE_FEATURE_COUNT, Featurization
 from halide_autotune.autotune_loop.store.sample_file import Sample
@@ -111,7 +111,9 @@ def test_of_a_sum_and_a_process_the_one_is_kept_that_orders_more_pairs(programs:
     prior = teach_prior(programs)
     assert prior is not None
     nests = [(one.nests, one.times_ms) for one in programs if not one.judges]
-    both = [replace(prior, cost=cost) for cost in (None, fit_prior_cost(nests))]
+    known = read_prior()
+    assert known is not None
+    both = [replace(prior, cost=cost) for cost in (None, fit_prior_cost(nests, known.cost))]
     accuracies = [(judge_prior(each, programs) or (0.0, 0.0))[0] for each in both]
     assert accuracies[0] != accuracies[1]
     assert (prior.cost is None) is (accuracies[0] > accuracies[1])

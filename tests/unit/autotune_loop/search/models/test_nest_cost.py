@@ -7,7 +7,7 @@ import pytest
 
 from halide_autotune.autotune_loop.gaussian_process import Array
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES
-from halide_autotune.autotune_loop.search.models.nest_cost import NestCost, fit_cost, read_cost
+from halide_autotune.autotune_loop.search.models.nest_cost import NestCost, read_cost, rough_cost
 
 ADDS, DIVIDES = "int_add", "int_divide"
 
@@ -38,7 +38,7 @@ def pipeline(seed: int) -> tuple[Array, Array]:
 @pytest.fixture(scope="module")
 def cost() -> NestCost:
     rows, times_ms = zip(*(pipeline(seed) for seed in range(8)), strict=True)
-    return fit_cost(rows, times_ms)
+    return rough_cost().corrected(rows, times_ms)
 
 
 def ratio(cost: NestCost, rows: Array) -> float:
@@ -62,7 +62,7 @@ def test_it_is_learnt_within_pipelines(cost: NestCost) -> None:
     """That a pipeline takes longer for another reason than what its schedules do teaches nothing."""
     rows, times_ms = zip(*(pipeline(seed) for seed in range(8)), strict=True)
     slow = [3.0**place * each for place, each in enumerate(times_ms)]
-    assert np.allclose(fit_cost(rows, slow).weights, cost.weights)
+    assert np.allclose(rough_cost().corrected(rows, slow).weights, cost.weights)
 
 
 def test_what_further_schedules_tell_nothing_of_counts_as_before(cost: NestCost) -> None:
@@ -91,7 +91,7 @@ def test_fast_schedules_count_more() -> None:
     def learnt(fast: float, slow: float) -> NestCost:
         """Where a division takes so many times as long as an addition."""
         times = np.where(waits, 4 * (adds + slow * divides), adds + fast * divides)
-        return fit_cost([rows], [times])
+        return rough_cost().corrected([rows], [times])
 
     expensive = features(np.array([0.0, 1e9]), np.array([1e9, 0.0]))
     assert ratio(learnt(20, 1), expensive) > 2 * ratio(learnt(1, 20), expensive)
