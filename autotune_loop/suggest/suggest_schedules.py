@@ -116,7 +116,9 @@ def suggest_schedules(
     compared += _compared(children, made_by, lowering)
     expected = _expected(compared, starts_count, prior)
     behind = expected.means - expected.means.min()
-    comment = (f"Suggested for target={pipeline.inspected.halide_target}, and not timed.",)
+    comment = (
+        f"Suggested for target={pipeline.inspected.halide_target}, parallelism {pipeline.cores}, and not timed.",
+    )
     first = [
         Suggestion(
             print_header(schedule(compared[place].draft), pipeline.function_name, comment=comment),
@@ -125,7 +127,8 @@ def suggest_schedules(
         )
         for place in _to_try(expected, starts_count, count)
     ]
-    return Suggestions(pipeline.function_name, tuple(first), len(compared), len(lowering.known) - len(compared))
+    refused = len(lowering.known) - len(compared)
+    return Suggestions(pipeline.function_name, tuple(first), len(compared), refused, pipeline.cores)
 
 
 def _compared(

@@ -29,9 +29,11 @@ class Suggestions:
         first: the schedules to try, the most promising first; at least one.
         compared: how many schedules were lowered and compared.
         refused: how many Halide has refused.
+        cores: that they are suggested for.
     """
 
     function_name: str
     first: tuple[Suggestion, ...]
     compared: int
     refused: int
+    cores: int

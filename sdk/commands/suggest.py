@@ -68,11 +68,16 @@ def suggest(
     for path, one in zip(written, found.first, strict=True):
         table.add_row(shown_path(path), f"{one.expected_ratio:.2f}", ", ".join(one.made_by))
     make_console().print(table)
-    typer.echo(f"{found.compared} schedules were compared, by what is known of other pipelines. None was timed.")
+    told = f"{found.compared} schedules were compared for {_cores(found.cores)}, by what is known of other pipelines."
+    typer.echo(f"{told} None was timed.")
     words = [named.generator, *option_words(RunOptions(), options), *(f"-p={each}" for each in named.parameters)]
     words += [*option_words(CppBuild(), named.build), *option_words(EstimateOptions(), named.estimates)]
     schedules = [f"--schedule={shown_path(path)}" for path in written]
     typer.echo(f"time it: {command_line('bench', *words, *schedules)}")
+
+
+def _cores(count: int) -> str:
+    return "one core" if count == 1 else f"{count} cores"
 
 
 def _write(suggestions: Sequence[Suggestion], output: Path) -> list[Path]:
@@ -94,4 +99,5 @@ def _as_json(found: Suggestions, written: Sequence[Path]) -> dict[str, object]:
         ],
         "compared": found.compared,
         "refused": found.refused,
+        "cores": found.cores,
     }
