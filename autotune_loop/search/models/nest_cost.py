@@ -45,6 +45,8 @@ _STEPS, _RATE, _FADING, _FADING_OF_SQUARES = 800, 0.03, 0.9, 0.999
 # How strongly weights are drawn to what they begin with, as the variance of what a sum does not explain over that of
 # the weights: a kind of operation that all schedules of a pipeline do as often keeps its weight.
 _DRAWN = 0.03
+# No weight's logarithm comes near it.
+_BEYOND_ALL = 100.0
 # A schedule that is so far from what is expected counts no more than this.
 _FURTHEST = 1.0
 
@@ -113,7 +115,7 @@ def read_cost(arrays: Mapping[str, Any]) -> NestCost | None:
     if "cost_terms" not in arrays or tuple(arrays["cost_terms"]) != _NAMES:
         return None
     weights = np.asarray(arrays["cost_weights"], dtype=np.float64)
-    if weights.shape != (len(_NAMES),) or not np.isfinite(weights).all():
+    if weights.shape != (len(_NAMES),) or not (np.abs(weights) < _BEYOND_ALL).all():
         raise ValueError("what its operations cost is damaged")
     return NestCost(weights)
 

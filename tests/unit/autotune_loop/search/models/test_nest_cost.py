@@ -106,6 +106,6 @@ def test_it_is_read_as_it_was_written(cost: NestCost) -> None:
 
 
 def test_a_damaged_one_is_refused(cost: NestCost) -> None:
-    for damaged in (cost.weights[:3], np.full_like(cost.weights, np.nan)):
+    for damaged in (cost.weights[:3], np.full_like(cost.weights, np.nan), np.full_like(cost.weights, 1e9)):
         with pytest.raises(ValueError, match="is damaged"):
             read_cost({**cost.arrays(), "cost_weights": damaged})
