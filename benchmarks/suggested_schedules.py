@@ -4,17 +4,15 @@
 
 Eight schedules are suggested for each generator, the examples by default, of which nothing was learnt. They are timed
 in turns beside Adams2019's full beam search's, Mullapudi2016's and the generator's own, all for the cores that time
-them. Printed: Adams2019's time over
-that of the first suggestion, of the best of eight, and of the others' choices, a dash where one failed; and how long
-suggesting took. At the end the geometric means of what did not fail. For an emulated target take pictures with
---parameter width=256 --parameter height=192.
+them. Printed: Adams2019's time over that of the first suggestion, of the best of eight, and of the others' choices, a
+dash where one failed; and how long suggesting took. At the end the geometric means of what did not fail. For an
+emulated target take pictures with --parameter width=256 --parameter height=192.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import statistics
 import sys
 import tempfile
@@ -24,6 +22,7 @@ from pathlib import Path
 
 import sdk
 from benchmarks.first_choice import EXAMPLES, GOALS, LEAST, OTHERS, PICTURES
+from halide_autotune.sdk.select.device_choice import parallelism_here
 from halide_autotune.sdk.settings import read_settings
 from halide_autotune.targets.profile.loader import load_profile
 
@@ -41,8 +40,8 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=7)
     arguments = parser.parse_args()
     profile = load_profile(arguments.target, read_settings().profile_folder)
-    cores = len(os.sched_getaffinity(0)) if profile.device_kind == "local" else profile.machine.parallelism
-    options = sdk.RunOptions.of(target=profile.name, parallelism=cores)
+    threads = parallelism_here(profile.device_kind, profile)
+    options = sdk.RunOptions.of(target=profile.name, parallelism=threads)
     rows: list[tuple[float, ...]] = []
     print(f"{'generator':24}" + "".join(f"{title:>15}" for title in _COLUMNS) + f"{'suggested in':>15}", flush=True)
     for generator in arguments.generators or [str(EXAMPLES / f"{name}.cpp") for name in sorted((*PICTURES, *OTHERS))]:

@@ -47,6 +47,7 @@ def suggest(
 
     Example: sdk suggest blur.cpp --target arm64
     """
+    from halide_autotune.autotune_loop.history.known_schedule import threads_text
     from halide_autotune.sdk.api.suggest import suggest as suggest_for
     from halide_autotune.sdk.project.next_commands import command_line, option_words
 
@@ -68,16 +69,12 @@ def suggest(
     for path, one in zip(written, found.first, strict=True):
         table.add_row(shown_path(path), f"{one.expected_ratio:.2f}", ", ".join(one.made_by))
     make_console().print(table)
-    told = f"{found.compared} schedules were compared for {_cores(found.cores)}, by what is known of other pipelines."
-    typer.echo(f"{told} None was timed.")
+    compared = f"{found.compared} schedules were compared for {threads_text(found.cores)}"
+    typer.echo(f"{compared}, by what is known of other pipelines. None was timed.")
     words = [named.generator, *option_words(RunOptions(), options), *(f"-p={each}" for each in named.parameters)]
     words += [*option_words(CppBuild(), named.build), *option_words(EstimateOptions(), named.estimates)]
     schedules = [f"--schedule={shown_path(path)}" for path in written]
     typer.echo(f"time it: {command_line('bench', *words, *schedules)}")
-
-
-def _cores(count: int) -> str:
-    return "one core" if count == 1 else f"{count} cores"
 
 
 def _write(suggestions: Sequence[Suggestion], output: Path) -> list[Path]:

@@ -221,11 +221,15 @@ def _of_this_machine(
 ) -> DeviceChoice:
     """Return this machine or its emulator; on this machine its own cores count, not the profile's."""
     if parallelism is None:
-        parallelism = profile.machine.parallelism
-        if (kind or profile.device_kind) == "local" and profile.machine.gpu is None:
-            parallelism = min(parallelism, len(os.sched_getaffinity(0)))
+        parallelism = parallelism_here(kind or profile.device_kind, profile)
     device = choose_device(profile, kind, device_threads(profile, parallelism), probe_host(), hexagon_sdk)
     return DeviceChoice((device,), profile, parallelism)
+
+
+def parallelism_here(kind: str, profile: TargetProfile) -> int:
+    """How many threads schedules are made for that this machine times, or its emulator: its own cores at most."""
+    most = profile.machine.parallelism
+    return min(most, len(os.sched_getaffinity(0))) if kind == "local" and profile.machine.gpu is None else most
 
 
 def device_threads(profile: TargetProfile, parallelism: int) -> int:

@@ -23,8 +23,8 @@ _ON_CORES = (
     *("predicated accesses", "branches", "iterations", "iterations that wait", "loops run"),
 )
 _FETCHED = tuple(name for name in NEST_FEATURE_NAMES if name.startswith("bytes from beyond"))
-# The rules of thumb: all that is done counts alike, memory as in the rough cost of a nest (lowered/features.py).
-_FIRST = {
+# All that is done counts alike, memory as in the rough cost of a nest (lowered/features.py).
+_RULES_OF_THUMB = {
     **dict.fromkeys(_ON_CORES, 1.0),
     "predicated accesses": 1 / 8,
     "branches": 1 / 8,
@@ -39,7 +39,7 @@ _FIRST = {
     "tasks": 100.0,
     "always": 100.0,  # whatever a schedule does takes some time
 }
-_NAMES = tuple(_FIRST)
+_NAMES = tuple(_RULES_OF_THUMB)
 # Of Adam (Kingma and Ba 2015).
 _STEPS, _RATE, _FADING, _FADING_OF_SQUARES = 800, 0.03, 0.9, 0.999
 # How strongly weights are drawn to what they begin with, as the variance of what a sum does not explain over that of
@@ -122,7 +122,7 @@ def read_cost(arrays: Mapping[str, Any]) -> NestCost | None:
 
 def rough_cost() -> NestCost:
     """What a schedule costs by rules of thumb."""
-    return NestCost(np.log([*_FIRST.values()]))
+    return NestCost(np.log([*_RULES_OF_THUMB.values()]))
 
 
 def _terms(features: Array) -> Array:
@@ -133,4 +133,4 @@ def _terms(features: Array) -> Array:
     done = dict(zip(NEST_FEATURE_NAMES, np.exp2(features.T) - 1, strict=True))
     share = done["operations on the critical path"] / np.maximum(done["operations"], 1.0)
     done["always"] = np.ones(len(features))
-    return np.column_stack([share * done[name] if name in _ON_CORES else done[name] for name in _FIRST])
+    return np.column_stack([share * done[name] if name in _ON_CORES else done[name] for name in _NAMES])
