@@ -39,7 +39,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
  * half has room for so many of them. */
 enum { JOINED_BYTES = 2048, MOST_WORDS = 100 };
 /* The agent sends no more of a program's output. */
-enum { SHOWN_BYTES = 64 * 1024 };
+enum { SHOWN_BYTES = 256 * 1024 };
 
 /* Options of run_main_on_hexagon, which looks for them anywhere. */
 static const char *const ITS_OPTIONS[] = {"stack_size", "unsigned_pd", "domain_type", "core_id", "loader_flag"};

@@ -19,7 +19,8 @@ from halide_autotune.targets.process.child_guard import forget, start_child
 from halide_autotune.targets.process.pause import Pause
 from halide_autotune.targets.process.stop_signal import StopSignal
 
-LOG_TAIL_BYTES = 64 * 1024
+# A runner tells the times of thousands of repetitions in one line.
+LOG_TAIL_BYTES = 256 * 1024
 # The largest file that a child may write; what it prints is one. Outputs of kernels are, too.
 LARGEST_FILE_BYTES = 4 * 2**30
 _File = int | StopSignal | Pause
