@@ -26,7 +26,7 @@ _LONGEST_LEASE_S = 6 * 24 * 3600.0
 
 @dataclass
 class SharedConnection:
-    """Used under its lock.
+    """Used under its lock, but for `join` and `leave`: who comes or goes does not wait for what another one runs.
 
     Attributes:
         own: the connection's own lease, which ends with it.
@@ -49,6 +49,18 @@ class SharedConnection:
     _leased: bool = False
     _heartbeat: threading.Thread | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
+    _counting: threading.Lock = field(default_factory=threading.Lock)
+
+    def join(self) -> None:
+        """Count one more transport."""
+        with self._counting:
+            self.users += 1
+
+    def leave(self) -> bool:
+        """Count one transport less; return whether it was the last."""
+        with self._counting:
+            self.users -= 1
+            return self.users == 0
 
     @property
     def claim(self) -> LeaseClaim:

@@ -77,9 +77,8 @@ class AgentTransport:
         self._place = device.remote
         self._connection = connection
         self._session, self._lock = connection.session, connection.lock
-        with self._lock:
-            connection.users += 1
-            self._heard_of_loss = connection.lost_lease
+        connection.join()
+        self._heard_of_loss = connection.lost_lease
         self._name = secrets.token_hex(8)
         self._files = SessionFiles(self._session, device.name, self._name, self._lease)
         self._opened: OpenedDevice | None = None
@@ -207,18 +206,21 @@ class AgentTransport:
             return time_canary(self._session, self._place.cores)
 
     def close(self) -> None:
-        """See `Transport.close`: leaves the device as it was. Raises nothing, and soon ends when the device is dead."""
+        """See `Transport.close`: leaves the device as it was. Raises nothing, and soon ends when the device is dead.
+
+        What another transport runs meanwhile goes on; the last one then deletes this one's files with its own.
+        """
         until_s = time.monotonic() + _CLOSING_S
         held = self._lock.acquire(timeout=_CLOSING_S)
         try:
             if self._closed:
                 return
             self._closed = True
-            self._connection.users -= 1
-            is_last = self._connection.users == 0
+            is_last = self._connection.leave()
             if is_last:
                 self._connection.end_heartbeat(_CLOSING_S)
-            if self._opened is not None or (is_last and self._connection.opened):
+            may_ask = held or is_last  # else it would be in the middle of another one's question
+            if may_ask and (self._opened is not None or (is_last and self._connection.opened)):
                 # Stop at the first failure: each step would wait for the same silent device.
                 with contextlib.suppress(SdkError):
                     self._tidy_up(until_s, is_last)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from halide_autotune.devices.device_trouble import DeviceTrouble
+from halide_autotune.devices.remote import transport as transport_module
 from halide_autotune.targets.process.content_cache import ContentCache
 from tests.contract.local_device import release_lease_of, take_lease_of
+from tests.process_state import await_condition
 from tests.remote_board import RemoteBoard
 
 TIME_S = 60.0
@@ -55,3 +58,29 @@ def test_each_hears_once_that_the_lease_was_taken_away(board: RemoteBoard, cache
         transport.close()
     keeper.close()
     stranger.close()
+
+
+def test_coming_and_going_leave_what_runs_alone(
+    board: RemoteBoard, cache: ContentCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose run has ended waits a while for its turn, and then does without."""
+    keeper = board.transport(cache)
+    first, second = keeper.sharing(), keeper.sharing()
+    begun, may_end, script = tmp_path / "begun", tmp_path / "may_end", tmp_path / "script"
+    script.write_text(f"#!/bin/sh\n: > {begun}\nwhile [ ! -e {may_end} ]; do sleep 0.05; done\necho all of it\n")
+    script.chmod(0o755)
+    first.open()
+    second.open()
+    first.push(script, "slow")
+    with ThreadPoolExecutor(1) as pool, monkeypatch.context() as impatient:
+        impatient.setattr(transport_module, "_CLOSING_S", 0.2)
+        running = pool.submit(first.run, "slow", [], TIME_S)
+        await_condition(begun.exists)
+        second.close()
+        keeper.sharing().close()
+        may_end.touch()
+        outcome = running.result()
+    assert (outcome.exit_code, outcome.output) == (0, "all of it\n")
+    assert first.run("slow", [], TIME_S).output == "all of it\n", "over the same connection"
+    first.close()
+    keeper.close()
