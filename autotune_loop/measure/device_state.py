@@ -75,8 +75,9 @@ class DeviceState:
     gone: bool = False
     message: str = ""
     is_proved: bool = False
-    # When it first failed since it last timed a schedule, and how often it came back since then.
+    # When it first failed since it last timed a schedule, when it last did, and how often it came back in between.
     _failing_since_s: float | None = None
+    _failed_s: float = 0.0
     _fruitless_returns: int = 0
 
     @property
@@ -92,13 +93,14 @@ class DeviceState:
     def is_given_up(self, patience_s: float) -> bool:
         """Whether it was out of service for longer than that, or kept coming back without timing anything.
 
-        Not during a check: if this process was suspended meanwhile, the answer may already be there.
+        During a check the last answer counts: if this process was suspended since, another may already be there.
         """
-        if self.in_service or self.gone or self.checking:
+        if self.in_service or self.gone:
             return self.gone
         fruitless = self._fruitless_returns >= _FRUITLESS_RETURNS and self._failing_since_s is not None
         since_s = self._failing_since_s if fruitless else self.out_since_s
-        return since_s is not None and time.monotonic() - since_s > patience_s
+        until_s = self._failed_s if self.checking else time.monotonic()
+        return since_s is not None and until_s - since_s > patience_s
 
     @property
     def is_unhealthy(self) -> bool:
@@ -118,8 +120,9 @@ class DeviceState:
     def out_of_service(self, kind: TroubleKind, message: str) -> None:
         """Record a failure; the time until the next check grows with every failure, but not while it is leased."""
         self.message = message
-        self.out_since_s = self.out_since_s or time.monotonic()
-        self._failing_since_s = self._failing_since_s or time.monotonic()
+        self._failed_s = time.monotonic()
+        self.out_since_s = self.out_since_s or self._failed_s
+        self._failing_since_s = self._failing_since_s or self._failed_s
         self.gone = kind.needs_a_person
         if kind is TroubleKind.LEASED:
             self.failures = 0

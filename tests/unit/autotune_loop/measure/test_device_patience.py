@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from halide_autotune.autotune_loop.events import DeviceChanged
+from halide_autotune.autotune_loop.measure import device_state
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from tests.scripted_executor import lost, timed
@@ -64,6 +66,27 @@ def test_a_device_is_not_given_up_while_it_is_looked_at(make_bench: MakeBench, w
     else:
         assert isinstance(prepared(bench).result, Measurement)
     assert not bench.dispatcher.is_lost
+
+
+def test_a_device_that_has_failed_again_after_the_patience_is_given_up_while_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a run with several dead devices goes on for as long as one of them is being looked at."""
+    now_s = [1000.0]
+    monkeypatch.setattr(device_state, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    state = device_state.DeviceState("a")
+    state.out_of_service(TroubleKind.UNREACHABLE, "no answer")
+    now_s[0] += 600.0
+    state.checking = True
+    assert not state.is_given_up(300.0), "nobody has asked it since"
+    state.checking = False
+    assert state.is_given_up(300.0)
+    state.out_of_service(TroubleKind.UNREACHABLE, "no answer")
+    state.checking = True
+    assert state.is_given_up(300.0)
+    state.checking = False
+    state.back_in_service("boot")
+    assert not state.is_given_up(300.0)
 
 
 def test_patience_ends_when_a_device_comes_back_for_nothing_again_and_again(make_bench: MakeBench) -> None:
