@@ -11,7 +11,7 @@ from halide_autotune.devices.health.canary import time_canary
 from halide_autotune.devices.health.probe import DeviceProbe, DeviceSense, probe_device, sense_device
 from halide_autotune.devices.inventory.inventory import InventoryDevice
 from halide_autotune.devices.lease.lease import LeaseClaim, SlotLease, release_lease, show_leases, take_lease
-from halide_autotune.devices.lease.token import read_token
+from halide_autotune.devices.lease.token import LeaseToken, read_token
 from halide_autotune.devices.remote.open import open_link
 from halide_autotune.devices.remote_place import ConnectionSettings
 from halide_autotune.sdk.inventory.connections import ask_on_terminal, connection_settings, refuse_to_ask
@@ -57,8 +57,7 @@ class ReachedDevice:
 
     def holds(self, lease: SlotLease) -> bool:
         """Say whether a lease was taken by hand, by this user on this machine."""
-        kept = read_token(self.token_folder, self._places[lease.slot])
-        return kept is not None and lease.owner == self._owner
+        return is_taken_by_hand(lease, read_token(self.token_folder, self._places[lease.slot]), self._owner)
 
     def take_lease(self, slot: int, token: str, ttl_s: float, force: bool) -> SlotLease:
         """Take or renew the lease of a slot."""
@@ -70,6 +69,16 @@ class ReachedDevice:
 
     def _claim(self, slot: int, token: str, ttl_s: float) -> LeaseClaim:
         return LeaseClaim(slot, self._places[slot].lease_folder, token, self._owner, ttl_s)
+
+
+def is_taken_by_hand(lease: SlotLease, kept: LeaseToken | None, owner: str) -> bool:
+    """Whether a slot's lease is the one that this user has taken by hand, and not one of a run, or somebody else's.
+
+    Args:
+        kept: what this machine keeps of one that was taken by hand; the lease may have ended since, or been taken away.
+        owner: as this user's leases have it.
+    """
+    return kept is not None and kept.left_s > 0 and lease.owner == owner
 
 
 @contextlib.contextmanager

@@ -43,11 +43,14 @@ def take_leases(reached: ReachedDevice, places: Sequence[RemotePlace], ttl_s: fl
         for place in places:
             known = read_token(reached.token_folder, place)
             token = new_token() if known is None else known.token
-            if known is None:
+            if known is None or not known.left_s:
                 fresh.append(place)
-            # Kept first, so that the lease can be given back even if this program is killed.
-            keep_token(reached.token_folder, place, LeaseToken(token, time.time() + ttl_s))
+            # Kept first, so that the lease can be given back even if this program is killed; but this user's runs do
+            # not ask with it before the device has granted it.
+            keep_token(reached.token_folder, place, LeaseToken(token, 0.0 if known is None else known.ends_unix_s))
+            ends_unix_s = time.time() + ttl_s
             taken.append(reached.take_lease(place.slot, token, ttl_s, force))
+            keep_token(reached.token_folder, place, LeaseToken(token, ends_unix_s))
     except SdkError:
         for place in fresh:
             _give_back(reached, place)

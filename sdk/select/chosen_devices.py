@@ -14,11 +14,11 @@ from halide_autotune.devices.device_link import TRANSPORTS
 from halide_autotune.devices.device_trouble import DeviceTrouble
 from halide_autotune.devices.health.health import clear_health, record_unhealthy
 from halide_autotune.devices.inventory.inventory import Inventory, InventoryDevice
-from halide_autotune.devices.lease.token import read_token
+from halide_autotune.devices.lease.token import LeaseToken, read_token
 from halide_autotune.devices.remote.open import open_link
 from halide_autotune.devices.remote_place import AdbAddress, ConnectionSettings, PasswordSource, SshAddress, UrlAddress
 from halide_autotune.sdk.inventory.connections import ask_on_terminal, connection_settings, health_folder
-from halide_autotune.sdk.inventory.device_access import device_states
+from halide_autotune.sdk.inventory.device_access import device_states, is_taken_by_hand
 from halide_autotune.sdk.inventory.device_listing import DeviceState
 from halide_autotune.sdk.inventory.lookup import open_inventory
 from halide_autotune.sdk.select.card_choice import fit_card
@@ -137,23 +137,25 @@ def _ask_passwords(entries: Sequence[InventoryDevice]) -> tuple[tuple[str, str],
 
 def busy_slots(entries: Sequence[InventoryDevice], settings: Settings) -> dict[str, str]:
     """Ask all devices at once; return a reason for each slot that cannot be used, by its name."""
-    tokens = connection_settings(settings).token_folder
+    connections = connection_settings(settings)
     reasons = {}
     for state in device_states(entries, settings):
         for name, place in state.device.places():
-            if reason := _why_busy(state, place.slot, read_token(tokens, place) is not None):
+            kept = read_token(connections.token_folder, place)
+            if reason := _why_busy(state, place.slot, kept, connections.lease_owner):
                 reasons[name] = reason
     return reasons
 
 
-def _why_busy(state: DeviceState, slot: int, taken_by_hand: bool) -> str:
+def _why_busy(state: DeviceState, slot: int, kept: LeaseToken | None, owner: str) -> str:
     if state.health is not None and state.health.is_paused(time.time()):
         return f"unhealthy: {state.health.message}"
     if state.trouble:
         return state.trouble
-    owners = [lease.owner for lease in state.leases if lease.slot == slot]
+    leases = [lease for lease in state.leases if lease.slot == slot]
     # This user's runs may use a lease that this user has taken by hand.
-    return f"leased by {owners[0]}" if owners and not taken_by_hand else ""
+    others = [lease.owner for lease in leases if not is_taken_by_hand(lease, kept, owner)]
+    return f"leased by {others[0]}" if others else ""
 
 
 def _health_reporter(choice: DeviceChoice, settings: Settings) -> Callable[[str, DeviceTrouble | None], None]:

@@ -9,6 +9,7 @@ import re
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ import pytest
 
 from halide_autotune.devices.health.health import read_health, record_unhealthy
 from halide_autotune.devices.inventory.file import load_inventory
+from halide_autotune.devices.lease.token import LeaseToken, keep_token, new_token, read_token
 from halide_autotune.devices.remote_place import SshAddress
 from halide_autotune.sdk.inventory import device_listing
+from halide_autotune.sdk.inventory.connections import connection_settings
 from halide_autotune.sdk.main import main
-from halide_autotune.sdk.settings import Settings
+from halide_autotune.sdk.select.chosen_devices import busy_slots
+from halide_autotune.sdk.settings import Settings, read_settings
 from tests.sshd_server import SSHD, SshdServer, make_key
 
 # The first test builds the agent, which takes a while on a busy machine.
@@ -168,6 +172,25 @@ def test_somebody_elses_lease(home: Path, capsys: Captured, tmp_path: Path, monk
     assert main(["devices", "release", "pi", "--force"]) == 0
     capsys.readouterr()
     assert state(capsys)["state"] == "free"
+
+
+def test_what_is_kept_of_a_lease_that_has_ended_is_no_claim(
+    home: Path, capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDK_CONFIG_DIR", str(tmp_path / "other"))
+    assert main(["devices", "lease", "pi"]) == 0
+    monkeypatch.setenv("SDK_CONFIG_DIR", str(tmp_path / "config"))
+    (device,) = load_inventory(tmp_path / "here" / "devices.toml").devices
+    folder = connection_settings(read_settings()).token_folder
+    keep_token(folder, device.place, LeaseToken(new_token(), time.time() - 60.0))
+    assert "leased by" in busy_slots([device], read_settings())["pi"]
+    assert main(["devices", "lease", "pi"]) == 1
+    kept = read_token(folder, device.place)
+    assert kept is None or not kept.left_s, "a run of this user's would ask the device with it"
+    keep_token(folder, device.place, LeaseToken(new_token(), time.time() + 600.0))
+    assert busy_slots([device], read_settings()) == {}
+    assert main(["devices", "release", "pi", "--force"]) == 0
+    assert "Released" in capsys.readouterr().out
 
 
 def test_slots_are_leased_together_or_one_by_one(
