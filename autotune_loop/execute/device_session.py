@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -17,11 +17,12 @@ from halide_autotune.devices.health.probe import DeviceSense
 from halide_autotune.devices.remote.transport import AgentTransport
 from halide_autotune.devices.timing.input_size import InputSize, sizes_of
 from halide_autotune.devices.timing.machine_signs import Surroundings
-from halide_autotune.devices.timing.measure import Session, device_failure, look_around, measure_kernel, write_reference
+from halide_autotune.devices.timing.measure import Session, device_failure, look_around, write_reference
 from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
 from halide_autotune.devices.timing.measurement import MeasureFailure, MeasureFailureReason, Measurement
 from halide_autotune.devices.timing.measurement_at_sizes import over_sizes
 from halide_autotune.devices.timing.paired_timing import NOT_THE_KERNELS_FAULT, PairedTiming
+from halide_autotune.devices.timing.reference_times import kernels_over_sizes, time_well
 from halide_autotune.devices.transport import Transport
 from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.errors import DeviceError
@@ -31,7 +32,6 @@ T = TypeVar("T")
 # Asked of a kernel of an executable, and the outputs to compare with; with a limit of time, and what ends it.
 Question = Callable[[Session, str, str, str | None, float, StopSignal | None], T | MeasureFailure]
 
-_REFERENCE_TURNS = 3
 # The largest that the runner takes.
 _LARGEST_LOST_OVER = 1e6
 
@@ -243,16 +243,24 @@ class DeviceSession:
     ) -> tuple[Measurement, ...] | MeasureFailure:
         """Put the reference's outputs on the device, unless they are there.
 
+        Trouble with the device is a result, too, as in `measure`.
+
         Returns:
             Why there are no outputs; or `Timing.references`, empty when timing the reference failed.
-
-        Raises:
-            DeviceError: the device cannot be used.
         """
         if run.file in self._references:
             return self._references[run.file]
-        name = run.executable.path.name
-        self._session(Tolerance()).transport.push(run.executable.path, name)
+        name, is_running = run.executable.path.name, False
+        try:
+            self._session(Tolerance()).transport.push(run.executable.path, name)
+            is_running = True
+            return self._reference_at_sizes(run, name, settings, stop)
+        except DeviceError as error:
+            return self._heeded(device_failure(run.symbol, self.device.name, error, under_way=is_running))
+
+    def _reference_at_sizes(
+        self, run: ReferenceRun, name: str, settings: MeasureSettings, stop: StopSignal
+    ) -> tuple[Measurement, ...] | MeasureFailure:
         at_sizes: dict[str, dict[str, Measurement]] = {}
         has_times = True
         alone = replace(settings, beside=None)  # what a schedule is timed beside need not be in this executable
@@ -261,12 +269,12 @@ class DeviceSession:
             failure = write_reference(session, name, run.symbol, run.file_at(place), run.limit_s, stop)
             if failure is not None:
                 return self._heeded(_told_at(size, failure))
-            timed = _time_well(session, name, (run.symbol, *run.others), alone, stop)
+            timed = time_well(session, name, (run.symbol, *run.others), alone, stop)
             if isinstance(timed, MeasureFailure) and timed.reason in NOT_THE_KERNELS_FAULT:
                 return self._heeded(timed)
             has_times &= not isinstance(timed, MeasureFailure)
             at_sizes[size.label] = {} if isinstance(timed, MeasureFailure) else {one.kernel: one for one in timed}
-        self._references[run.file] = _over_sizes(at_sizes) if has_times else ()
+        self._references[run.file] = kernels_over_sizes(at_sizes) if has_times else ()
         return self._references[run.file]
 
     def measure(
@@ -287,12 +295,12 @@ class DeviceSession:
                 transport = self.open()
                 self._cool_down(transport, stop, is_paired=settings.beside is not None and not self._alone(settings))
                 compared = () if reference is None else self.reference(reference, settings, stop)
+                if isinstance(compared, MeasureFailure):
+                    return Timing(_no_reference(symbol, compared), 0.0)
                 self._push(transport, executable)
             except DeviceError as error:
                 self._forget_connection(error)
                 return Timing(device_failure(symbol, self.device.name, error, under_way=False), 0.0)
-        if isinstance(compared, MeasureFailure):
-            return Timing(_no_reference(symbol, compared), 0.0)
         started = time.monotonic()
         result = self._measure_at_sizes(executable, symbol, settings, reference, tolerance, stop)
         held_s = time.monotonic() - started
@@ -375,41 +383,6 @@ def _told_at(size: InputSize, failure: MeasureFailure) -> MeasureFailure:
     if not size.label or failure.reason in NOT_THE_KERNELS_FAULT:
         return failure
     return replace(failure, message=f"At {size.label}: {failure.message}")
-
-
-def _over_sizes(at_sizes: Mapping[str, Mapping[str, Measurement]]) -> tuple[Measurement, ...]:
-    """The measurements of the kernels that were timed at every size, by size and kernel."""
-    first, *others = at_sizes.values()
-    kernels = [kernel for kernel in first if all(kernel in timed for timed in others)]
-    return tuple(over_sizes({size: timed[kernel] for size, timed in at_sizes.items()}) for kernel in kernels)
-
-
-def _time_well(
-    session: Session, executable: str, symbols: tuple[str, ...], settings: MeasureSettings, stop: StopSignal
-) -> tuple[Measurement, ...] | MeasureFailure:
-    """The times of the reference and of what goes with it, in that order.
-
-    On a remote device they set the scale of all others, so they are taken several times, in turns: a drift meets all
-    alike. One of the others that fails is left out.
-    """
-    turns: dict[str, list[Measurement]] = {symbol: [] for symbol in symbols}
-    for _ in range(_REFERENCE_TURNS if session.device.remote is not None else 1):
-        for symbol in list(turns):
-            timed = measure_kernel(session, executable, symbol, settings, None, stop)
-            if isinstance(timed, Measurement):
-                turns[symbol].append(timed)
-            elif symbol == symbols[0] or timed.reason in NOT_THE_KERNELS_FAULT:
-                return timed
-            else:
-                del turns[symbol]
-    return tuple(_together(timed) for timed in turns.values())
-
-
-def _together(turns: list[Measurement]) -> Measurement:
-    """The middle turn, with the repetitions of all."""
-    middle = sorted(turns, key=lambda turn: turn.median_s)[len(turns) // 2]
-    times_s = tuple(time_s for turn in turns for time_s in turn.repetitions_s)
-    return replace(middle, repetitions_s=times_s, disturbed=tuple(mark for turn in turns for mark in turn.disturbed))
 
 
 def _no_reference(symbol: str, failure: MeasureFailure) -> MeasureFailure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections import Counter
@@ -9,13 +10,18 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from halide_autotune.autotune_loop.execute.device_session import DeviceSession, ReferenceRun, Timing
+from halide_autotune.autotune_loop.execute.tasks.measure_tasks import PrepareReference
+from halide_autotune.autotune_loop.execute.worker_state import WorkerState
 from halide_autotune.devices.device import Clock, Device
+from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.timing.measure_settings import KernelInputs, MeasureSettings, Tolerance
-from halide_autotune.devices.timing.measurement import Measurement
+from halide_autotune.devices.timing.measurement import MeasureFailure, Measurement
 from halide_autotune.devices.transport import RunOutcome, Transport
 from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.errors import DeviceError
@@ -93,3 +99,28 @@ def test_a_session_that_was_given_back_is_not_opened_again() -> None:
             session.open()
         session.close()
     assert opened == closed == [transport]
+
+
+class LosingTransport(MeetingTransport):
+    """Is lost while it runs something for the first time."""
+
+    def run(self, name: str, arguments: Sequence[str], time_s: float, stop: StopSignal | None = None) -> RunOutcome:
+        if not self.runs:
+            self.runs[name] += 1
+            raise DeviceTrouble(TroubleKind.LOST, "the connection was lost")
+        return super().run(name, arguments, time_s, stop)
+
+
+def test_a_device_that_is_lost_under_the_reference_is_opened_anew() -> None:
+    transport = LosingTransport()
+    device = Device("board", "ssh", "arm64", Clock.WALL, 1, uses_host_cores=False)
+    session = DeviceSession(device, lambda: transport, KernelInputs(files={"image": Path("image")}))
+    state = SimpleNamespace(device_session=lambda name: session, measuring=lambda: contextlib.nullcontext(StopSignal()))
+    task = PrepareReference("board", REFERENCE, MeasureSettings())
+    lost = task.run(cast(WorkerState, state))
+    assert lost is not None and isinstance(lost.result, MeasureFailure)
+    assert (lost.result.trouble, lost.result.under_way) == (TroubleKind.LOST, True)
+    assert transport.pushed["input.image.raw"] == 1
+    found = task.run(cast(WorkerState, state))
+    assert found is not None and isinstance(found.result, Measurement)
+    assert transport.pushed["input.image.raw"] == 2, "whether it is still there is looked at"
