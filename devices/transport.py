@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -69,6 +70,14 @@ class Transport(Protocol):
     def close(self) -> None:
         """Delete the folder and release the device."""
         ...
+
+
+def close_all(closers: Sequence[Callable[[], object]]) -> None:
+    """Call what closes transports, all at once: one whose device is dead takes its time."""
+    if closers:
+        with ThreadPoolExecutor(len(closers), thread_name_prefix="closing") as pool:
+            for closing in [pool.submit(one) for one in closers]:
+                closing.result()
 
 
 def check_name(name: str) -> str:

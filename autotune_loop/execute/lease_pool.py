@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from halide_autotune.devices.device import Device
 from halide_autotune.devices.remote.transport import AgentTransport
+from halide_autotune.devices.transport import close_all
 
 # Opens the connection to a device that all runs share; not yet connected.
 OpenRemote = Callable[[Device], AgentTransport]
@@ -37,12 +39,15 @@ class LeasePool:
 
     def __init__(self, open_remote: OpenRemote) -> None:
         self._open_remote = open_remote
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._leases: dict[str, _Lease] = {}
+        # Devices that are being given back: a run that wants one must not meet our own lease of a moment ago.
+        self._closing: set[str] = set()
 
     def share(self, device: Device, run_id: str) -> AgentTransport:
         """A run's own transport over the device's connection, which is made when it is first used."""
         with self._lock:
+            self._lock.wait_for(lambda: device.name not in self._closing)
             lease = self._leases.get(device.name)
             if lease is None:
                 lease = self._leases[device.name] = _Lease(self._open_remote(device))
@@ -63,10 +68,18 @@ class LeasePool:
                     lease.unused_since_s = time.monotonic()
 
     def close_unused(self, for_s: float = 0.0) -> None:
-        """Give back the devices that no run has used for so long."""
+        """Give back the devices that no run has used for so long, all at once: a dead one takes its time."""
         with self._lock:
             now_s = time.monotonic()
             idle = [n for n, lease in self._leases.items() if not lease.users and now_s - lease.unused_since_s >= for_s]
-            # Inside the lock: a run that comes now must not meet our own lease of a moment ago.
-            for name in idle:
-                self._leases.pop(name).transport.close()
+            closers = [partial(self._close, name, self._leases.pop(name).transport) for name in idle]
+            self._closing.update(idle)
+        close_all(closers)
+
+    def _close(self, name: str, transport: AgentTransport) -> None:
+        try:
+            transport.close()
+        finally:
+            with self._lock:
+                self._closing.discard(name)
+                self._lock.notify_all()

@@ -79,6 +79,8 @@ async def _serve(farm_worker: FarmWorker, address: FarmAddress, tell: Tell, stop
             if str(error) != told:
                 told = str(error)
                 tell(f"{told} Trying again.")
+            # Nobody else may use them for as long as the scheduler is away.
+            await asyncio.to_thread(farm_worker.close_idle)
             await asyncio.wait([stopping], timeout=pause_s)
             waited_s += pause_s
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -14,7 +14,7 @@ from halide_autotune.autotune_loop.specification.run_context import RunContext
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.devices.device import Device
 from halide_autotune.devices.local.cores import CoreTurns
-from halide_autotune.devices.transport import Transport
+from halide_autotune.devices.transport import Transport, close_all
 from halide_autotune.targets.cuda.device_code import CardCheck
 from halide_autotune.targets.cuda.ptxas import find_ptxas
 from halide_autotune.targets.errors import DeviceError, ToolchainError
@@ -80,8 +80,7 @@ class WorkerState:
             programs, device_sessions = list(self._programs.values()), list(self._device_sessions.values())
         for program in programs:
             program.close()
-        for device_session in device_sessions:
-            device_session.close()
+        close_all([device_session.close for device_session in device_sessions])
 
     @property
     def compiler(self) -> HostCppCompiler:
