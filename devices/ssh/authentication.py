@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ _MANY_ATTEMPTS = 3
 _OPEN_TO_OTHERS = 0o077
 _LARGEST_FILE_BYTES = 2**16
 _SHOWN_CHARACTERS = 200
+# It may wait for somebody to unlock it, or be forwarded from a machine that sleeps.
+_AGENT_LIMIT_S = 10.0
 
 
 class SshAuthentication:
@@ -82,13 +86,13 @@ class SshAuthentication:
             return False
 
     def _try_keys(self) -> None:
-        from paramiko import Agent, SSHException
+        from paramiko import SSHException
 
         with contextlib.ExitStack() as opened:
             agent_keys: Sequence[Any] = ()
             if self._hop.keys.use_agent:
                 try:
-                    agent_keys = opened.enter_context(contextlib.closing(Agent())).get_keys()
+                    agent_keys = opened.enter_context(contextlib.closing(_agent())).get_keys()
                 except (SSHException, OSError) as error:
                     self._tried.append(f"the agent ({error})")
             for label, key in self._keys(agent_keys):
@@ -154,6 +158,34 @@ class SshAuthentication:
 
     def _ended(self, kind: TroubleKind, how: str) -> DeviceTrouble:
         return DeviceTrouble(kind, f"{self._hop.place} {how} while logging in.", next_step="Try again.")
+
+
+def _agent() -> Any:
+    """This user's SSH agent, which has told its keys.
+
+    Raises:
+        TimeoutError: it does not answer.
+        paramiko.SSHException, OSError: it is no agent, or gone.
+    """
+    from paramiko import Agent
+
+    found: Future[Any] = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(Agent())
+        except Exception as error:  # told to whoever waits
+            found.set_exception(error)
+
+    # Nothing can end the question but its answer: a thread that the process does not wait for asks it.
+    threading.Thread(target=ask, name="ssh-agent", daemon=True).start()
+    try:
+        return found.result(_AGENT_LIMIT_S)
+    except TimeoutError as error:
+        if not found.done():
+            found.add_done_callback(lambda late: late.exception() or late.result().close())
+            raise TimeoutError("does not answer") from error
+        raise
 
 
 def _answer_once(password: str) -> Callable[..., list[str]]:

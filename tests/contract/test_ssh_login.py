@@ -17,6 +17,7 @@ import pytest
 
 from halide_autotune.devices.device_trouble import DeviceTrouble, TroubleKind
 from halide_autotune.devices.remote_place import PasswordSource, SshAddress
+from halide_autotune.devices.ssh import authentication
 from halide_autotune.devices.ssh.link import SshLink
 from tests.contract.conftest import StartServer
 from tests.ssh_access import SshAccess, refusal, shown_fingerprint, works
@@ -340,6 +341,22 @@ def test_an_agent_that_is_gone_is_passed_over(
     access.trust(server)
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "gone"))
     assert works(SshLink("board", access.address(server), access.settings()))
+
+
+def test_an_agent_that_does_not_answer_is_passed_over(
+    access: SshAccess, server: SshdServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that waits for its user to unlock it, or that is forwarded from a machine that sleeps."""
+    monkeypatch.setattr(authentication, "_AGENT_LIMIT_S", 0.2)
+    access.trust(server)
+    with tempfile.TemporaryDirectory(prefix="agent-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(f"{folder}/agent")
+        silent.listen()
+        monkeypatch.setenv("SSH_AUTH_SOCK", f"{folder}/agent")
+        assert works(SshLink("board", access.address(server), access.settings()))
+        unknown = make_key(Path(folder) / "stranger")
+        trouble = refusal(SshLink("board", access.address(server, identity_file=unknown), access.settings()))
+        assert "the agent (does not answer)" in trouble.message
 
 
 def test_too_many_keys_are_told(
