@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from halide_autotune.autotune_loop.draft.edit import (
     fuse,
     loops_of_kind,
     move_to,
+    redirect,
     split,
     undo,
     with_loops_of,
@@ -26,7 +27,10 @@ _UNROLL_FACTORS = (2, 3, 4, 6, 8)
 
 
 def split_loop(context: MoveContext) -> Draft | None:
-    """Split a loop, and leave the inner one where it is or move it further in."""
+    """Split a loop, and leave the inner one where it is or move it further in.
+
+    What is computed at the loop still is so for each of its iterations, or for all that the outer one stands for.
+    """
     site = context.pick_site()
     if site is None:
         return None
@@ -38,11 +42,35 @@ def split_loop(context: MoveContext) -> Draft | None:
     factor = None if loop is None else context.pick([each for each in _FACTORS if each < extents[loop]])
     if loop is None or factor is None:
         return None
-    changed, _, inner = split(stage, loop, factor)
+    changed, outer, inner = split(stage, loop, factor)
     place = context.source.randint(0, changed.order.index(inner))
     moved = move_to(changed, inner, place)
     changed = moved if is_legal_order(context.structure, site, moved) else changed
-    return with_stage(context.draft, site.func, site.stage, changed)
+    return _with_loops(context, site, changed, {loop: _level_of(changed, outer, inner)})
+
+
+def _level_of(stage: StageDraft, outer: str, inner: str) -> str:
+    """Where to compute what was computed at a loop that is split: not inside of loops that were inside of it."""
+    return inner if stage.order.index(inner) + 1 == stage.order.index(outer) else outer
+
+
+def _with_loops(context: MoveContext, site: Site, stage: StageDraft, gone: Mapping[str, str]) -> Draft:
+    """The draft with another stage, and what was computed at loops of it that are gone at those in their place."""
+    draft = with_stage(context.draft, site.func, site.stage, stage)
+    moved = redirect(draft, site.func, gone)
+    for name, func in moved.funcs.items():
+        # Another stage of the Func may have loops of these names, which stay.
+        if func != draft.funcs[name] and _is_within(context.structure, name, site):
+            draft = draft.with_func(name, func)
+    return draft
+
+
+def _is_within(structure: DraftStructure, name: str, site: Site) -> bool:
+    """Whether all that reads a Func is in the loops of a stage."""
+    return all(
+        user == site or (user.func != site.func and _is_within(structure, user.func, site))
+        for user in structure.users.get(name, ())
+    )
 
 
 def undo_split(context: MoveContext) -> Draft | None:
@@ -83,7 +111,11 @@ def vectorize(context: MoveContext) -> Draft | None:
     if loop is None:
         return None
     changed = vectorized(context.structure, site, stage, loop, lanes)
-    return None if changed is None else with_stage(context.draft, site.func, site.stage, changed)
+    if changed is None:
+        return None
+    made = changed.transforms[len(stage.transforms) :]
+    gone = {each.old: each.outer for each in made if isinstance(each, Split)}
+    return _with_loops(context, site, changed, gone)
 
 
 def unroll(context: MoveContext) -> Draft | None:
@@ -104,14 +136,14 @@ def unroll(context: MoveContext) -> Draft | None:
     factor = context.pick([each for each in _UNROLL_FACTORS if each <= extents[loop]])
     if factor is None:
         return None
-    changed, _, inner = split(stage, loop, factor)
+    changed, outer, inner = split(stage, loop, factor)
     changed = changed.with_kind(inner, LoopKind.UNROLLED)
     inside_vector = move_to(
         changed, inner, min(changed.order.index(inner), len(loops_of_kind(stage, LoopKind.VECTORIZED)))
     )
     if context.source.random() < 0.6 and is_legal_order(context.structure, site, inside_vector):
         changed = inside_vector
-    return with_stage(context.draft, site.func, site.stage, changed)
+    return _with_loops(context, site, changed, {loop: _level_of(changed, outer, inner)})
 
 
 def parallelize(context: MoveContext) -> Draft | None:
@@ -160,12 +192,13 @@ def tile(context: MoveContext) -> Draft | None:
     if len(loops) < 2:
         return None
     first, second = sorted(context.source.sample(loops, 2), key=stage.order.index)
-    changed, _, first_inner = split(stage, first, _tile_factor(context, site, first, (4, 8, 16, 32, 64)))
-    changed, _, second_inner = split(changed, second, _tile_factor(context, site, second, (4, 8, 16, 32)))
+    changed, first_outer, first_inner = split(stage, first, _tile_factor(context, site, first, (4, 8, 16, 32, 64)))
+    changed, second_outer, second_inner = split(changed, second, _tile_factor(context, site, second, (4, 8, 16, 32)))
     changed = move_to(changed, second_inner, changed.order.index(first_inner) + 1)
     if not is_legal_order(context.structure, site, changed):
         return None
-    return with_stage(context.draft, site.func, site.stage, changed)
+    gone = {first: first_outer, second: second_outer}
+    return _with_loops(context, site, changed, gone)
 
 
 def _tile_factor(context: MoveContext, site: Site, loop: str, factors: Sequence[int]) -> int:
