@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -228,6 +229,12 @@ def sample_name(round_index: int, task_index: int, sample_index: int) -> str:
 def kernel_symbol(function_name: str, round_index: int, task_index: int, sample_index: int) -> str:
     """The C symbol of a candidate's kernel, unique in the run."""
     return f"{function_name}_r{round_index}_a{task_index}_s{sample_index}"
+
+
+def task_of(symbol: str) -> int | None:
+    """The place among the run's argument sets of the one that a kernel is for: a candidate's, or a reference's."""
+    found = re.search(r"_a(\d+)(?:_s\d+)?$", symbol)
+    return None if found is None else int(found[1])
 
 
 def is_default(round_index: int, origin: Origin) -> bool:

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,17 +134,21 @@ class BatchBuilder:
         # What the pool's searches take says whether the default's has the time that it needs.
         is_after_pool = full_search and round_index == 0 and sampled > 0
         full = self._submit_default(work, guide, []) if full_search and not is_after_pool else None
-        with timed(work, "search"):
-            known = self.store.database.known_schedules(task_index)
-            pool, trouble = self._pool(work, used, sampled, known, waiting, full, is_alone=not any(shares.values()))
+        known, place = self.store.database.known_schedules(task_index), int(full_search)
+        search_pool = partial(self._pool, work, used, known=known, waiting=waiting, full=full)
+        pool, trouble = search_pool(sampled, is_alone=not any(shares.values()))
         if is_after_pool:
             full = self._submit_default(work, guide, pool)
-        with timed(work, "choose"):
-            chosen = self._choose(work, pool, sampled, int(full_search))
+        chosen = self._choose(work, pool, sampled, place)
+        if population is not None:
             taken = {*known, *(one.schedule_sha256 for one in chosen)}
-            first_place = len(chosen) + int(full_search)
-            if population is not None:
-                chosen += self._proposed(work, shares, population, taken, count - len(chosen), first_place)
+            chosen += self._proposed(work, shares, population, taken, count - len(chosen), place + len(chosen))
+        rest = count - len(chosen)
+        if rest > 0 and len(pool) >= sampled and self.proposals.samples_the_rest(task_index):
+            known.update(one.schedule_sha256 for one in chosen)
+            work.edit = self.proposals.editor(work, population)
+            pool, trouble = search_pool(rest, is_alone=not chosen)
+            chosen += self._choose(work, pool, rest, place + len(chosen))
         with timed(work, "generate code"):
             built = self._build(work, [*left, *mix(chosen)], waiting, full)
             first = self._await_full(work, full, guide, bool(built)) if full is not None else []
@@ -172,10 +177,10 @@ class BatchBuilder:
         work: BatchInProgress,
         used: Path,
         count: int,
+        *,
         known: set[str],
         waiting: int,
         full: Future[Any] | None,
-        *,
         is_alone: bool,
     ) -> tuple[list[SearchedSchedule], AllSearchesFailed | None]:
         """The pool; none, and why, where every search failed: the other starts of a batch may still succeed."""
@@ -185,7 +190,8 @@ class BatchBuilder:
         shares, least = (_SEARCH_SHARES, 1) if is_alone else (_SHARES_BESIDE_OTHERS, 0)
         fewest = self._builds.fewest(size, shares, waiting, full, least)
         try:
-            return self._pool_search.search(work, used, size, known, fewest), None
+            with timed(work, "search"):
+                return self._pool_search.search(work, used, size, known, fewest), None
         except AllSearchesFailed as error:
             if work.round_index > 0:
                 self.listen(Notice(f"{error.message} The run goes on with the schedules that it has.", warning=True))
@@ -201,8 +207,13 @@ class BatchBuilder:
         return self._builds.batch_of(work, self._default(work), yardstick)
 
     def build_left_over(self, candidates: Sequence[Candidate], yardstick: Yardstick | None) -> BuiltBatch:
-        """Build what an earlier process has chosen and not timed, by whatever technique: at least one."""
-        return self._builds.build_left_over(candidates, yardstick)
+        """Build what an earlier process has chosen and not timed, by whatever technique: at least one.
+
+        What takes too long is left to the next batch.
+        """
+        batch, left, submitted = self._builds.build_left_over(candidates, yardstick)
+        self.proposals.left.add(left, submitted)
+        return batch
 
     def _default(self, work: BatchInProgress) -> list[Built]:
         """The default, as the first batch has found it or would have."""
@@ -242,6 +253,10 @@ class BatchBuilder:
     def _choose(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:
         if not pool or self.stop.is_set():
             return []
+        with timed(work, "choose"):
+            return self._chosen(work, pool, count, first)
+
+    def _chosen(self, work: BatchInProgress, pool: list[SearchedSchedule], count: int, first: int) -> list[Candidate]:
         network = self.context.network
         features = [read_featurization(s.featurization_path, network).schedule_features for s in pool]
         predicted_ms = self.predict([s.featurization_path for s in pool])
@@ -276,10 +291,11 @@ class BatchBuilder:
         """
         proposed: list[Candidate] = []
         # What the others have no schedules for goes to the last one: evolution, if it is there, always has some.
-        for technique, share in shares.items():
-            wanted = count - len(proposed) if technique == [*shares][-1] else share
-            known = {*taken, *(one.schedule_sha256 for one in proposed)}
-            proposed += self.proposals.propose(work, technique, population, known, wanted, first + len(proposed))
+        with timed(work, "choose"):
+            for technique, share in shares.items():
+                wanted = count - len(proposed) if technique == [*shares][-1] else share
+                known = {*taken, *(one.schedule_sha256 for one in proposed)}
+                proposed += self.proposals.propose(work, technique, population, known, wanted, first + len(proposed))
         return proposed
 
     def _keep(

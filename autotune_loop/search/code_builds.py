@@ -161,8 +161,14 @@ class CodeBuilds:
                 return tuple(one.candidate for one in left), executable
         return (), None
 
-    def build_left_over(self, candidates: Sequence[Candidate], yardstick: Yardstick | None) -> BuiltBatch:
-        """Build what an earlier process has chosen and not timed: at least one, all of one argument set."""
+    def build_left_over(
+        self, candidates: Sequence[Candidate], yardstick: Yardstick | None
+    ) -> tuple[BuiltBatch, list[Candidate], dict[str, Build]]:
+        """Build what an earlier process has chosen and not timed: at least one, all of one argument set.
+
+        Returns:
+            the batch; the candidates whose builds have not ended; and builds by symbol, of these and others.
+        """
         newest = candidates[-1]
         work = BatchInProgress(newest.round_index, newest.task_index)
         whole = self.store.database.build_times_s()
@@ -171,12 +177,16 @@ class CodeBuilds:
             there = {kernel.name: kernel for kernel in kernels}
             built = [Built(one, there[one.symbol]) for one in candidates if one.symbol in there]
             lost = [one for one in candidates if one.symbol not in there]
-            built += self.build_all(work, lost, self._submit_again, waiting=1)[0]
-        with timed(work, "link"):
-            return self.batch_of(work, built, yardstick)
+            submitted: dict[str, Build] = {}
 
-    def _submit_again(self, candidate: Candidate) -> Build:
-        return submit_again(self.executor, self.store, candidate, self.context.limits.search_s)
+            def submit(candidate: Candidate) -> Build:
+                limit_s = self.context.limits.search_s
+                submitted[candidate.symbol] = submit_again(self.executor, self.store, candidate, limit_s)
+                return submitted[candidate.symbol]
+
+            more, left = self.build_all(work, lost, submit, waiting=1)
+        with timed(work, "link"):
+            return self.batch_of(work, [*built, *more], yardstick), left, submitted
 
     def batch_of(
         self,
@@ -210,5 +220,7 @@ class CodeBuilds:
 def timed(work: BatchInProgress, stage: str) -> Iterator[None]:
     """Add the seconds of a stage."""
     started = time.monotonic()
-    yield
-    work.stages_s[stage] = time.monotonic() - started
+    try:
+        yield
+    finally:
+        work.stages_s[stage] = work.stages_s.get(stage, 0.0) + time.monotonic() - started

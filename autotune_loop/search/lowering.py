@@ -58,7 +58,7 @@ class TaskLowering:
 
     def affordable(self, wanted: int) -> int:
         """See `Lowering.affordable`. For each that is wanted, lowering may take a share of what its trial takes."""
-        trial_s, most = self.pace.trial_s(), _MOST_PER_WANTED * wanted
+        trial_s, most = self.pace.trial_s(self.task_index), _MOST_PER_WANTED * wanted
         each_s = self._each_s / self.pace.executor.build_slots if self._lowered else _USUAL_SHARE_OF_TRIAL * trial_s
         return min(most, int(wanted * _SHARE_OF_TRIAL * trial_s / each_s)) if each_s > 0 else most
 
@@ -108,7 +108,7 @@ class TaskLowering:
                     folder / str(next(self._runs)),
                     self.task_index,
                     tuple(texts[one] for one in chunk),
-                    self.pace.limit_s(),
+                    self.pace.limit_s(self.task_index),
                 )
             )
             for chunk in chunks

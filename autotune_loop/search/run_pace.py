@@ -1,4 +1,7 @@
-"""What building and timing a schedule takes in a run, and what follows: how long one may take, how large a batch is."""
+"""What building and timing a schedule takes in a run, and what follows: how long one may take, how large a batch is.
+
+Each of a run's pipelines has its own pace: what a small one takes says nothing of a large one.
+"""
 
 from __future__ import annotations
 
@@ -34,33 +37,34 @@ class RunPace:
     store: RunStore
     context: RunContext
 
-    def trial_s(self) -> float:
+    def trial_s(self, task_index: int) -> float:
         """What building and timing a schedule takes of the run's time; a guess before the first."""
-        return self._build_s() + self.timing_s()
+        return self._build_s(task_index) + self.timing_s(task_index)
 
-    def timing_s(self) -> float:
+    def timing_s(self, task_index: int) -> float:
         """What timing a schedule takes of the run's time; a guess before the first."""
-        timed_s = self.store.database.timing_times_s()
+        timed_s = self.store.database.timing_times_s(task_index)
         timed_each_s = statistics.median(timed_s) if timed_s else _USUAL_TIMING_S
         return timed_each_s / max(1, sum(device.at_once for device in self.context.devices))
 
-    def limit_s(self) -> float:
+    def limit_s(self, task_index: int) -> float:
         """How long building one may take: a few times as long as others usually took; of the first, as a search."""
-        built_s = sorted(self._built_s())
+        built_s = sorted(self._built_s(task_index))
         if len(built_s) < _FEW_BUILDS:
             return max(_LEAST_FIRST_LIMIT_S, self.context.limits.search_s)
         return max(_LEAST_LIMIT_S, _PATIENCE * built_s[len(built_s) // 2])
 
-    def batch_size(self, most: int, left_s: float | None) -> int:
+    def batch_size(self, task_index: int, most: int, left_s: float | None) -> int:
         """How many schedules a batch has: few enough that there is time for many generations, each after the other.
 
         Args:
             left_s: the time left, of which building a batch may take a share; None for the first one.
         """
         budget_s = self.context.limits.budget_s
-        if budget_s is None or not (self._built_s() or self.store.database.timing_times_s()):
+        is_known = self._built_s(task_index) or self.store.database.timing_times_s(task_index)
+        if budget_s is None or not is_known:
             return most
-        affordable = budget_s / len(self.context.tasks) / self.trial_s()
+        affordable = budget_s / len(self.context.tasks) / self.trial_s(task_index)
         small, smallest, share = _SMALL_BATCH, _SMALLEST_BATCH, _LARGEST_SHARE
         if left_s is None:
             small, smallest, share = _SMALL_FIRST_BATCH, _SMALLEST_FIRST_BATCH, _LARGEST_FIRST_SHARE
@@ -69,12 +73,12 @@ class RunPace:
         if left_s is None:
             return size
         # Others would only be built for the next batch, and chosen by less than is known then.
-        return min(size, max(smallest, int(SHARES_BEFORE_CHILDREN[0] * left_s / self._build_s())))
+        return min(size, max(smallest, int(SHARES_BEFORE_CHILDREN[0] * left_s / self._build_s(task_index))))
 
-    def _build_s(self) -> float:
+    def _build_s(self, task_index: int) -> float:
         """What building a schedule takes of the run's time; a guess before the first."""
-        built_s = self._built_s()
+        built_s = self._built_s(task_index)
         return (statistics.median(built_s) if built_s else _USUAL_BUILD_S) / self.executor.build_slots
 
-    def _built_s(self) -> list[float]:
-        return [*self.store.database.build_times_s().values()]
+    def _built_s(self, task_index: int) -> list[float]:
+        return [*self.store.database.build_times_s(task_index).values()]

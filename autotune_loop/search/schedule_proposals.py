@@ -43,6 +43,7 @@ from halide_autotune.autotune_loop.specification.tuning_task import TuningTask
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.autotune_loop.technique_name import TechniqueName
 from halide_autotune.targets.extension_point import told
+from halide_autotune.targets.generator.run import GeneratorFailureReason
 from halide_autotune.targets.pipeline.shape import PipelineShape
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.schedule.header import read_schedule
@@ -126,6 +127,12 @@ class ScheduleProposals:
         # Evolution comes last, in whatever order they are named: it takes what the others have no schedules for.
         return tuple(sorted({*asked} - refused - self._faulty, key=_place)) or (TechniqueName.SAMPLING,)
 
+    def samples_the_rest(self, task_index: int) -> bool:
+        """Whether Halide's search gives what the other techniques have no schedules for: evolution always has some."""
+        techniques = self.techniques(task_index)
+        has_others = TechniqueName.SAMPLING in techniques and len(techniques) > 1
+        return has_others and TechniqueName.EVOLUTION not in techniques
+
     def leave_out_search(self, task_index: int) -> None:
         """Propose no samples of Halide's own search for a task: none would succeed."""
         self._without_search.add(task_index)
@@ -153,7 +160,7 @@ class ScheduleProposals:
         """How many schedules a batch has; see `RunPace.batch_size`. Without evolution there are no generations."""
         if TechniqueName.EVOLUTION not in self.techniques(task_index):
             return most
-        return self._pace.batch_size(most, left_s)
+        return self._pace.batch_size(task_index, most, left_s)
 
     def population(self, work: BatchInProgress, tried: Sequence[TimedSchedule]) -> Population | None:
         """What a batch is proposed from; None where only Halide's search proposes."""
@@ -250,8 +257,9 @@ class ScheduleProposals:
     def submit(self, candidate: Candidate) -> Build:
         """Start to build a candidate that was proposed."""
         folder, text = self.store.objects / candidate.symbol, self.schedule_json(candidate.sample)
-        limit_s, describes = self._pace.limit_s(), self.wants_nest(candidate.task_index, candidate.sample)
-        build = BuildSchedule(folder, candidate.task_index, candidate.symbol, text, limit_s, describes=describes)
+        task_index, limit_s = candidate.task_index, self._pace.limit_s(candidate.task_index)
+        describes = self.wants_nest(task_index, candidate.sample)
+        build = BuildSchedule(folder, task_index, candidate.symbol, text, limit_s, describes=describes)
         return self.executor.submit(build)
 
     def wants_nest(self, task_index: int, sample: str) -> bool:
@@ -312,17 +320,27 @@ class ScheduleProposals:
         times_ms = {one.symbol: one.time_ms for one in tried}
         candidates = self.store.database.candidates(work.task_index)
         failed = self._populations.failed(candidates, work.task_index, work.round_index, tried)
-        build_s, timing_s = self.store.database.build_times_s(), self._pace.timing_s()
+        build_s, timing_s = self.store.database.build_times_s(), self._pace.timing_s(work.task_index)
         # A batch's samples are chosen from so many times as many.
-        searches = self.context.spec.options.search.pool_factor
-        return [
-            Outcome(
-                technique_of(one.point),
-                times_ms.get(one.symbol),
-                (searches * one.search_s + build_s.get(one.symbol, 0.0)) / self.executor.build_slots + timing_s,
-                one.round_index,
-            )
+        searches, limit_s = self.context.spec.options.search.pool_factor, self._pace.limit_s(work.task_index)
+
+        def cost_s(one: Candidate) -> float:
+            is_late = one.symbol not in build_s and failed.get(one.symbol) == GeneratorFailureReason.TIMED_OUT.value
+            building_s = limit_s if is_late else build_s.get(one.symbol, 0.0)
+            return (searches * one.search_s + building_s) / self.executor.build_slots + (0.0 if is_late else timing_s)
+
+        outcomes = [
+            Outcome(technique_of(one.point), times_ms.get(one.symbol), cost_s(one), one.round_index)
             for one in candidates
             # The default is in any case, whatever it brings.
             if not one.point.origin.gives_default and (one.symbol in times_ms or one.symbol in failed)
         ]
+        outcomes += self._searches_for_nothing(work.task_index, candidates)
+        return sorted(outcomes, key=lambda one: one.round_index)
+
+    def _searches_for_nothing(self, task_index: int, candidates: Sequence[Candidate]) -> Iterator[Outcome]:
+        """A failure of Halide's search for each batch that it was asked for and has given nothing: it took time."""
+        given = {one.round_index for one in candidates if technique_of(one.point) == TechniqueName.SAMPLING}
+        for task, round_index, stages_s in self.store.database.batches():
+            if task == task_index and "search" in stages_s and round_index not in given:
+                yield Outcome(TechniqueName.SAMPLING, None, stages_s["search"], round_index)

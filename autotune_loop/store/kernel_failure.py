@@ -12,6 +12,7 @@ FAILURE_SQL = "SELECT stage, reason, message FROM failures WHERE symbol=? ORDER 
 _WHAT = {
     "search": "its search failed",
     "build": "it could not be built",
+    "link": "it could not be linked",
     "measure": "it failed when it was timed",
     "race": "it failed when it was timed again",
     "interrupted": "the run ended before",

@@ -22,6 +22,7 @@ from halide_autotune.autotune_loop.candidate import (
     SchedulePoint,
     SearchPoint,
     Yardstick,
+    task_of,
 )
 from halide_autotune.autotune_loop.events import SampleFailed
 from halide_autotune.autotune_loop.run_scale import RunScale
@@ -320,17 +321,15 @@ class RunDatabase:
         sql = f"SELECT {CANDIDATE_COLUMNS} FROM candidates c WHERE c.task=? ORDER BY c.candidate"
         return self._rows(sql, (task_index,), partial(candidate_of, self._path.parent / "samples"))
 
-    def build_times_s(self) -> dict[str, float]:
-        """Symbol → seconds to generate its code."""
-        return dict(self._rows("SELECT symbol, build_s FROM builds", convert=lambda name, s: (str(name), float(s))))
+    def build_times_s(self, task_index: int | None = None) -> dict[str, float]:
+        """Symbol → seconds to generate its code; of an argument set or of all, references included."""
+        found = self._rows("SELECT symbol, build_s FROM builds", convert=_named_s)
+        return {symbol: build_s for symbol, build_s in found if task_index in (None, task_of(symbol))}
 
-    def timing_times_s(self, task_index: int | None = None) -> list[float]:
-        """Seconds for which each timing, of an argument set or of all, has held its device; references included."""
-        if task_index is None:
-            return self._rows("SELECT device_held_s FROM measurements", convert=float)
-        symbols = "SELECT symbol FROM candidates WHERE task=? UNION SELECT symbol FROM yardsticks WHERE task=?"
-        sql = f"SELECT device_held_s FROM measurements WHERE symbol IN ({symbols})"
-        return self._rows(sql, (task_index, task_index), float)
+    def timing_times_s(self, task_index: int) -> list[float]:
+        """Seconds for which each timing of an argument set has held its device; references included."""
+        found = self._rows("SELECT symbol, device_held_s FROM measurements", convert=_named_s)
+        return [held_s for symbol, held_s in found if task_of(symbol) == task_index]
 
     def candidate(self, symbol: str) -> Candidate | None:
         """The candidate whose kernel has this symbol, if it was chosen."""
@@ -342,7 +341,7 @@ class RunDatabase:
         """The candidates of an argument set that failed by themselves, each with the reason of its newest failure."""
         sql = (
             "SELECT symbol, reason FROM failures"
-            " WHERE task=? AND stage IN ('build', 'measure', 'race') AND reason NOT IN (?, ?) ORDER BY rowid"
+            " WHERE task=? AND stage IN ('build', 'link', 'measure', 'race') AND reason NOT IN (?, ?) ORDER BY rowid"
         )
         values = (task_index, MeasureFailureReason.DEVICE.value, NOT_DONE)
         return dict(self._rows(sql, values, lambda symbol, reason: (str(symbol), str(reason))))
@@ -410,6 +409,10 @@ class RunDatabase:
     def close(self) -> None:
         """Close the file; everything is on disk already."""
         self._connection.close()
+
+
+def _named_s(symbol: object, time_s: Any) -> tuple[str, float]:
+    return str(symbol), float(time_s)
 
 
 def _lineage(point: SchedulePoint) -> str:

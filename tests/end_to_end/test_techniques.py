@@ -51,7 +51,7 @@ CHOSEN = "SELECT round, sample, origin, lineage, schedule_sha256 FROM candidates
 def without_wall_time() -> Iterator[None]:
     """Nothing that is chosen depends on how long this machine takes to build or to search."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunDatabase, "build_times_s", lambda database: {})
+        patch.setattr(RunDatabase, "build_times_s", lambda database, task_index=None: {})
         patch.setattr(lowering.TaskLowering, "affordable", lambda lowering, wanted: 3 * wanted)
         patch.setattr(rounds, "_REPEAT_FULL_SEARCH_BELOW_S", 0.0)
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from halide_autotune.autotune_loop.candidate import (
@@ -66,9 +68,11 @@ def test_batches_are_small_enough_for_many_generations_in_the_budget(
     """600 s for each task's 20 batches are 30 s each; nothing was built yet, so a build is taken for 1 s."""
     run = make(budget_s=1200.0)
     assert run.proposals.batch_size(0, 32, None) == 32, "nothing is known"
-    reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
+    reference = Measurement("f_reference_a0", "board", Clock.WALL, (0.01,), "precision", False)
     run.store.database.add_measurement(reference, "reference", reference_s)
-    assert run.proposals.batch_size(0, 32, 1200.0) == expected
+    other = replace(reference, kernel="g_reference_a1")
+    run.store.database.add_measurement(other, "reference", 0.5)
+    assert run.proposals.batch_size(0, 32, 1200.0) == expected, "whatever the other pipeline takes"
     assert run.proposals.batch_size(0, 32, None) == first
     assert make().proposals.batch_size(0, 32, 1200.0) == 32, "without a budget there is time"
 
@@ -77,14 +81,14 @@ def test_batches_are_small_enough_for_many_generations_in_the_budget(
 def test_towards_the_end_a_batch_is_what_can_be_built(make: Make, left_s: float, expected: int) -> None:
     """A build is taken for 1 s, and may take 15 % of the time left; fewer than four are no batch."""
     run = make(budget_s=1200.0)
-    reference = Measurement("reference", "board", Clock.WALL, (0.01,), "precision", False)
+    reference = Measurement("f_reference_a0", "board", Clock.WALL, (0.01,), "precision", False)
     run.store.database.add_measurement(reference, "reference", 0.2)
     assert run.proposals.batch_size(0, 32, left_s) == expected
 
 
 def test_what_is_timed_at_once_counts_for_the_size_of_batches(make: Make) -> None:
     run = make(budget_s=1200.0, at_once=4)
-    reference = Measurement("reference", "qemu", Clock.SIMULATED, (0.01,), "repetitions", False)
+    reference = Measurement("f_reference_a0", "qemu", Clock.SIMULATED, (0.01,), "repetitions", False)
     run.store.database.add_measurement(reference, "reference", 16.0)
     assert run.proposals.batch_size(0, 32, 1200.0) == 8, "as where one at a time takes 4 s"
 
@@ -156,6 +160,41 @@ def test_a_dear_build_counts_less_where_timing_takes_longer(make: Make) -> None:
         return run.proposals.divide(WORK, timed, 12)
 
     assert shares(0.01)[EVOLUTION] < shares(40.0)[EVOLUTION]
+
+
+def test_a_build_that_is_stopped_costs_what_it_was_given(make: Make) -> None:
+    def shares(reason: str) -> dict[str, int]:
+        run = make()
+        timed = sampled(run)
+        for index, origin in enumerate([Origin.SKETCH, Origin.EVOLUTION] * 8):
+            symbol = kernel_symbol(NAME, 1, 0, index)
+            run.store.database.add_candidate(Candidate(1, 0, index, symbol, SchedulePoint(origin), symbol, 0.0))
+            if origin is Origin.EVOLUTION and index % 4 == 1:
+                failed = SampleFailed(1, 0, index, "build", reason, "No code.")
+                run.store.database.add_failure(failed, symbol=symbol)
+            else:
+                run.store.database.add_build(symbol, 1.0, 1000)
+                timed.append(TimedSchedule(symbol, f"batch_1_0/{index}", 1.0 / (index + 1)))
+        return run.proposals.divide(WORK, timed, 12)
+
+    assert shares("timed out")[EVOLUTION] < shares("failed")[EVOLUTION]
+
+
+def test_a_search_that_gave_nothing_in_all_its_time_counts_as_a_failure(make: Make) -> None:
+    def shares(search_s: float | None) -> dict[str, int]:
+        run = make()
+        timed = []
+        for index, origin in enumerate([Origin.SKETCH, Origin.EVOLUTION] * 8):
+            symbol = kernel_symbol(NAME, 1, 0, index)
+            run.store.database.add_candidate(Candidate(1, 0, index, symbol, SchedulePoint(origin), symbol, 0.0))
+            run.store.database.add_build(symbol, 1.0, 1000)
+            timed.append(TimedSchedule(symbol, f"batch_1_0/{index}", 1.0 / (index + 1)))
+        run.store.database.add_batch(1, 0, {} if search_s is None else {"search": search_s})
+        run.store.database.add_batch(1, 1, {"search": 50.0})
+        return run.proposals.divide(BatchInProgress(2, 0), timed, 12)
+
+    assert shares(None)[SAMPLING] > 0, "it was never tried"
+    assert shares(50.0)[SAMPLING] == 0
 
 
 def test_what_is_being_timed_meanwhile_is_left_out_as_that_differs_between_equal_runs(make: Make) -> None:

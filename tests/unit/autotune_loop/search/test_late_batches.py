@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -24,7 +22,7 @@ from halide_autotune.autotune_loop.candidate import (
     Yardstick,
 )
 from halide_autotune.autotune_loop.deadline import Deadline
-from halide_autotune.autotune_loop.events import Event, Notice, SampleFailed
+from halide_autotune.autotune_loop.events import Notice, SampleFailed
 from halide_autotune.autotune_loop.execute.tasks.build_tasks import BuildObject, Link, Search
 from halide_autotune.autotune_loop.execute.tasks.task import Task
 from halide_autotune.autotune_loop.run_scale import RunScale
@@ -32,18 +30,14 @@ from halide_autotune.autotune_loop.search.batch_builder import BatchBuilder
 from halide_autotune.autotune_loop.search.plan import full_beam_point
 from halide_autotune.autotune_loop.search.pool import BatchInProgress, PoolSearch
 from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProposals
-from halide_autotune.autotune_loop.specification.build_limits import BuildLimits
-from halide_autotune.autotune_loop.specification.options import Limits, RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.build.executable import Executable, KernelObject
 from halide_autotune.targets.errors import GeneratorError, KernelLinkError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from halide_autotune.targets.process.stop_signal import StopSignal
-from halide_autotune.weights.weights_file import write_weights
 from tests.contract.writing_process import RECORD, candidate
 from tests.fake_time import FakeTime
+from tests.scripted_builder import builder, no_task
 from tests.scripted_executor import ScriptedExecutor
-from tests.unit.weights.test_weights_file import random_weights
 
 
 @pytest.fixture
@@ -51,46 +45,6 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
     made = RunStore(tmp_path / "run", RECORD, resume=False)
     yield made
     made.close()
-
-
-@contextlib.contextmanager
-def builder(
-    store: RunStore,
-    script: Callable[[Task[Any]], object],
-    budget_s: float = 100.0,
-    full_search_limit_s: float | None = None,
-) -> Iterator[tuple[BatchBuilder, list[Event]]]:
-    """A builder whose tasks end as the script says."""
-    heard: list[Event] = []
-    context = SimpleNamespace(
-        spec=SimpleNamespace(options=RunOptions.of(technique=["sampling"])),
-        profile=SimpleNamespace(machine=SimpleNamespace(gpu=None)),
-        tasks=[SimpleNamespace(function_name="blur", parameters={}, space=None)],
-        workspace=SimpleNamespace(work_folder=store.work),
-        limits=BuildLimits.of_run(Limits(budget_s=180.0, full_search_limit_s=full_search_limit_s), 1, 2**30),
-    )
-    with contextlib.closing(ScriptedExecutor(script)) as executor:
-        deadline = Deadline.after(budget_s)
-        yield (
-            BatchBuilder(
-                executor,
-                store,
-                cast(Any, context),
-                ScheduleProposals(
-                    executor, store, cast(Any, context), heard.append, lambda index, shape: (), StopSignal()
-                ),
-                lambda paths: [None] * len(paths),
-                deadline,
-                lambda: 8,
-                heard.append,
-                StopSignal(),
-            ),
-            heard,
-        )
-
-
-def no_task(task: Task[Any]) -> object:
-    raise AssertionError(f"nothing is to be done, not even {task}")
 
 
 def done() -> Future[Any]:
@@ -212,6 +166,7 @@ def test_what_cannot_be_linked_has_failed_and_the_others_are_timed(store: RunSto
     assert tuple(one.symbol for one in batch.candidates) == linked and batch.failed == 2
     failed = [(one.sample_index, one.stage, one.message) for one in heard if isinstance(one, SampleFailed)]
     assert failed == [(1, "link", "The kernels call __multi3."), (4, "link", "The kernels call __multi3.")]
+    assert {*store.database.failure_reasons(0)} == {symbols[1], symbols[4]}, "moves and vectors are judged by it"
 
 
 def test_of_what_cannot_be_linked_at_all_nothing_is_timed(store: RunStore) -> None:
@@ -303,63 +258,26 @@ def test_what_is_not_built_when_a_few_are_enough_is_left_to_the_next_batch(
     assert ran == [one.symbol for one in chosen[: count + 3]], "each is built once"
 
 
-@pytest.mark.parametrize("full_search", [False, True])
-def test_where_no_search_succeeds_other_techniques_are_enough_if_there_is_no_default(
-    store: RunStore, now: FakeTime, monkeypatch: pytest.MonkeyPatch, full_search: bool
-) -> None:
-    chosen = [candidate(store.candidate_folder(0, 0, index), 0, index) for index in range(3)]
+def test_what_takes_too_long_of_an_earlier_process_is_left_to_the_next_batch(store: RunStore, now: FakeTime) -> None:
+    """Each takes 25 s of 100 s: after 40 s four are enough."""
+    chosen = [candidate(store.candidate_folder(0, 0, index), 0, index) for index in range(9)]
     for one in chosen:
         store.database.add_candidate(one)
 
-    def work(task: Task[Any]) -> object:
-        if isinstance(task, Search):
-            failure = GeneratorFailure(GeneratorFailureReason.TIMED_OUT, "It did not end.", "", 1.0)
-            return SearchFailure(task.point, failure)
-        if isinstance(task, BuildObject):
-            task.output_folder.mkdir(parents=True)
-            path = task.output_folder / "f.o"
-            path.write_bytes(b"code")
-            return BuiltObject(task.symbol, path, None, 1.0)
-        return Executable(store.work / "batch", (), "")
+    def build(task: Task[Any]) -> object:
+        if isinstance(task, Link):
+            return Executable(Path(task.file_name), tuple(kernel.name for kernel in task.kernels), "ab")
+        assert isinstance(task, BuildObject)
+        now.now_s += 25.0
+        task.output_folder.mkdir(parents=True)
+        path = task.output_folder / "f.o"
+        path.write_bytes(b"code")
+        return BuiltObject(task.symbol, path, None, 25.0)
 
-    weights = store.work / "w.weights"
-    write_weights(random_weights(), weights)
-    with builder(store, work) as (made, _):
-        monkeypatch.setattr(made.proposals, "population", lambda *given: object())
-        monkeypatch.setattr(made.proposals, "editor", lambda *given: None)
-        monkeypatch.setattr(made.proposals, "divide", lambda *given: {"sampling": 2, "sketches": 3})
-        monkeypatch.setattr(made.proposals, "propose", lambda *given: chosen)
-        monkeypatch.setattr(made.proposals, "submit", made._submit_build)
-        if full_search:  # the others are compared with it
-            with pytest.raises(GeneratorError, match="searches failed"):
-                made.build(0, 0, weights, lambda: None, full_search=True)
-        else:
-            batch = made.build(0, 0, weights, lambda: None, full_search=False)
-            assert batch.candidates == tuple(chosen) and not batch.exhausted
-
-
-def test_each_technique_knows_what_the_batch_has_and_the_last_one_fills_it(
-    store: RunStore, now: FakeTime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = [store.candidate_folder(0, 0, index) for index in range(2)]
-    chosen = [replace(candidate(each, 0, index), schedule_sha256=str(index)) for index, each in enumerate(folders)]
-    asked: list[tuple[str, set[str], int]] = []
-
-    def propose(*given: Any) -> list[Candidate]:
-        _, technique, _, known, count, first = given
-        asked.append((technique, {*known}, count))
-        return chosen[first : first + 1]
-
-    weights = store.work / "w.weights"
-    write_weights(random_weights(), weights)
-    with builder(store, no_task) as (made, _):
-        monkeypatch.setattr(made.proposals, "population", lambda *given: object())
-        monkeypatch.setattr(made.proposals, "divide", lambda *given: {"sketches": 3, "annealing": 1, "evolution": 0})
-        monkeypatch.setattr(made.proposals, "batch_size", lambda *given: 5)
-        monkeypatch.setattr(made.proposals, "propose", propose)
-        monkeypatch.setattr(made, "_build", lambda *given: [])
-        made.build(0, 0, weights, lambda: None, full_search=False)
-    assert asked == [("sketches", set(), 3), ("annealing", {"0"}, 1), ("evolution", {"0", "1"}, 3)]
+    with builder(store, build) as (made, _):
+        batch = made.build_left_over(chosen, None)
+        left = made.proposals.left.take(0, 100)
+    assert batch.candidates and left and (*batch.candidates, *left) == tuple(chosen)
 
 
 def test_the_default_is_waited_for_a_little_longer_than_the_budget(store: RunStore, now: FakeTime) -> None:

@@ -63,8 +63,8 @@ def make(tmp_path: Path) -> Callable[..., Setting]:
         pace = SimpleNamespace(
             executor=executor,
             context=SimpleNamespace(parallelism=4, workspace=SimpleNamespace(work_folder=tmp_path / "work")),
-            limit_s=lambda: 7.0,
-            trial_s=lambda: trial_s,
+            limit_s=lambda task_index: 7.0,
+            trial_s=lambda task_index: trial_s,
         )
         heard: list[Event] = []
         lowering = TaskLowering(cast(Any, pace), 0, text_of, heard.append)

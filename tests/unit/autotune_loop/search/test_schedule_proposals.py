@@ -187,7 +187,8 @@ def test_what_is_built_is_the_schedule_within_a_few_times_what_others_took(make:
     limits = []
     for index, build_s in enumerate((None, 0.1, 0.2, 0.3, 30.0, 30.0, 30.0, 30.0)):
         if build_s is not None:
-            run.store.database.add_build(f"other_{index}", build_s, 1)
+            run.store.database.add_build(f"f_r0_a0_s{index}", build_s, 1)
+            run.store.database.add_build(f"g_r0_a1_s{index}", 100 * build_s, 1)
         task = cast(Any, run.proposals.submit(made[1]).result())
         assert isinstance(task, BuildSchedule) and task.symbol == made[1].symbol
         assert task.output_folder == run.store.objects / made[1].symbol
