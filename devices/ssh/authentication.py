@@ -25,6 +25,7 @@ _LARGEST_FILE_BYTES = 2**16
 _SHOWN_CHARACTERS = 200
 # It may wait for somebody to unlock it, or be forwarded from a machine that sleeps.
 _AGENT_LIMIT_S = 10.0
+AGENT_THREAD = "ssh-agent"
 
 
 class SshAuthentication:
@@ -178,7 +179,7 @@ def _agent() -> Any:
             found.set_exception(error)
 
     # Nothing can end the question but its answer: a thread that the process does not wait for asks it.
-    threading.Thread(target=ask, name="ssh-agent", daemon=True).start()
+    threading.Thread(target=ask, name=AGENT_THREAD, daemon=True).start()
     try:
         return found.result(_AGENT_LIMIT_S)
     except TimeoutError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
 import socket
@@ -343,6 +344,8 @@ def test_an_agent_that_is_gone_is_passed_over(
     assert works(SshLink("board", access.address(server), access.settings()))
 
 
+# Paramiko leaves its socket to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_agent_that_does_not_answer_is_passed_over(
     access: SshAccess, server: SshdServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,6 +360,10 @@ def test_an_agent_that_does_not_answer_is_passed_over(
         unknown = make_key(Path(folder) / "stranger")
         trouble = refusal(SshLink("board", access.address(server, identity_file=unknown), access.settings()))
         assert "the agent (does not answer)" in trouble.message
+    for thread in threading.enumerate():
+        if thread.name == authentication.AGENT_THREAD:
+            thread.join(60.0)
+    gc.collect()
 
 
 def test_too_many_keys_are_told(

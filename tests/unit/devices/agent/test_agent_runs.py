@@ -24,6 +24,8 @@ from tests.process_state import PATIENCE_S, await_condition, has_ended, under_a_
 
 SESSION = "ab12"
 TOKEN = "c" * 32
+# As source/run.c says.
+TAIL_BYTES = 256 * 1024
 
 # Children that leave their session and their parents behind; their ids go to a file.
 FAMILY = """import os, time
@@ -142,13 +144,13 @@ def test_the_end_of_a_long_output_is_sent(agent: AgentSession, home: Path) -> No
     script(home, "p", "for i in range(200_000): print(i)")
     reply = run(agent, home, "p")
     everything = "".join(f"{i}\n" for i in range(200_000)).encode()
-    assert reply.output == everything[-64 * 1024 :]
+    assert reply.output == everything[-TAIL_BYTES:]
 
 
-@pytest.mark.parametrize("size", [0, 1, 3071, 3072, 3073, 65535, 65536, 65537])
+@pytest.mark.parametrize("size", [0, 1, 3071, 3072, 3073, TAIL_BYTES - 1, TAIL_BYTES, TAIL_BYTES + 1])
 def test_output_of_any_length_arrives(agent: AgentSession, home: Path, size: int) -> None:
     script(home, "p", f"import sys; sys.stdout.buffer.write(bytes(i % 251 for i in range({size})))")
-    assert run(agent, home, "p").output == bytes(i % 251 for i in range(size))[-65536:]
+    assert run(agent, home, "p").output == bytes(i % 251 for i in range(size))[-TAIL_BYTES:]
 
 
 def test_the_deadline_ends_all_that_descends_from_the_program(agent: AgentSession, home: Path) -> None:
