@@ -96,14 +96,26 @@ def _repaired(structure: DraftStructure, name: str, func: FuncDraft, taken: Sequ
         return replace(func, compute=ROOT if shape.is_extern else None, store=None)
     levels = structure.around_all_uses(name)
     if func.compute not in levels and not _is_in_frozen(structure.draft, func.compute):
-        near = [level for level in structure.levels(name) if level.func == func.compute.func]
-        func = replace(func, compute=near[0] if near else ROOT)
+        func = replace(func, compute=_nearest(structure, name, func.compute, taken))
     if func.store is not None and not any(_is_in_frozen(structure.draft, level) for level in func.levels()):
         is_moved = func.compute != structure.draft.funcs[name].compute
         at_its_place = _with_func(structure, name, func) if is_moved else structure
         if func.store not in at_its_place.stores(name):
             func = replace(func, store=None)
     return _without_registers(structure, name, func, taken)
+
+
+def _nearest(structure: DraftStructure, name: str, gone: LoopLevel, taken: Sequence[DraftStructure]) -> LoopLevel:
+    """Where to compute a Func whose loop is gone: in another loop of the same Func, or in one that was around it."""
+    levels = structure.levels(name)
+    before = [
+        level
+        for parent in taken
+        if name in parent.draft.funcs and parent.draft.funcs[name].compute == gone
+        for level in parent.outside(name)
+    ]
+    same = [level for level in levels if level.func == gone.func]
+    return next((level for level in (*same, *before) if level in levels), ROOT)
 
 
 def _without_registers(

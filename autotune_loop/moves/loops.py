@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -20,10 +21,13 @@ from halide_autotune.autotune_loop.draft.model import Draft, LoopKind, StageDraf
 from halide_autotune.autotune_loop.draft.structure import DraftStructure, Site
 from halide_autotune.autotune_loop.moves.move import MoveContext
 from halide_autotune.autotune_loop.schedule.directives import Atomic, ComputeWith, Fuse, Split
-from halide_autotune.autotune_loop.schedule.values import Stage
+from halide_autotune.autotune_loop.schedule.values import LoopLevel, Stage
 
 _FACTORS = (2, 4, 8, 16, 32, 64, 128)
 _UNROLL_FACTORS = (2, 3, 4, 6, 8)
+_KEEPS_VECTOR = 0.75
+# Points: beginning a task takes as long as computing thousands.
+_LEAST_IN_TASK = 256
 
 
 def split_loop(context: MoveContext) -> Draft | None:
@@ -101,13 +105,21 @@ def reorder_loops(context: MoveContext) -> Draft | None:
 
 
 def vectorize(context: MoveContext) -> Draft | None:
-    """Vectorise another loop, or with another number of lanes; what was a vector is a serial loop then."""
+    """Vectorise a loop; what was a vector is a serial loop then.
+
+    Where there is a vector another one is seldom better, and none of a loop over the same variable, whose iterations
+    lie a vector apart: how many lanes it has is for the moves of factors.
+    """
     site = context.pick_site()
     if site is None or not context.structure.may_have_vectors(site.func):
         return None
     stage = context.draft.funcs[site.func].stages[site.stage]
     lanes = lanes_of(context.structure, site.func) * context.source.choice((1, 1, 2))
-    loop = context.pick([each for each in stage.order if may_be_vector(context.structure, site, each)])
+    roots = {root for each in loops_of_kind(stage, LoopKind.VECTORIZED) for root in stage.root_of(each)}
+    if roots and context.source.random() < _KEEPS_VECTOR:
+        return None
+    loops = [each for each in stage.order if roots.isdisjoint(stage.root_of(each))]
+    loop = context.pick([each for each in loops if may_be_vector(context.structure, site, each)])
     if loop is None:
         return None
     changed = vectorized(context.structure, site, stage, loop, lanes)
@@ -156,7 +168,7 @@ def parallelize(context: MoveContext) -> Draft | None:
     if now and (context.structure.outside(site.func) or context.source.random() < 0.3):
         return with_stage(context.draft, site.func, site.stage, stage.with_kind(context.source.choice(now), None))
     free = [each for each in stage.order if stage.kind(each) is None and is_free(context.structure, site, each)]
-    loop = context.pick(free[-2:])
+    loop = context.pick([each for each in free[-2:] if _has_enough_inside(context.structure, site, each)])
     if loop is None:
         return None
     if context.source.random() < 0.4:
@@ -176,9 +188,21 @@ def fuse_for_tasks(context: MoveContext) -> Draft | None:
     inner, outer = stage.order[-2:]
     if not all(is_free(context.structure, site, each) for each in (inner, outer)):
         return None
+    if not _has_enough_inside(context.structure, site, inner):
+        return None
     changed, fused = fuse(stage, inner, outer)
     gone = {inner: fused, outer: fused}
     return with_stage(context.draft, site.func, site.stage, changed.with_kind(fused, LoopKind.PARALLEL), gone)
+
+
+def _has_enough_inside(structure: DraftStructure, site: Site, loop: str) -> bool:
+    """Whether an iteration of a loop is worth a task: some points, or something computed in it."""
+    stage, extents = structure.draft.funcs[site.func].stages[site.stage], structure.loop_extents(site)
+    inside = stage.order[: stage.order.index(loop)]
+    if math.prod(extents[each] for each in inside) >= _LEAST_IN_TASK:
+        return True
+    levels = {LoopLevel(site.func, each) for each in (*inside, loop)}
+    return any(func.compute in levels for func in structure.draft.funcs.values())
 
 
 def tile(context: MoveContext) -> Draft | None:
@@ -236,7 +260,7 @@ def _may_share_loops(structure: DraftStructure, name: str, other: str) -> bool:
         and len(two.stages) == 1
         and not structure.is_inlined(other)
         and (one.compute, one.store) == (two.compute, two.store)
-        and set(_originals(one.stages[0])) == set(_originals(two.stages[0]))
+        and are_over_same(one.stages[0], two.stages[0])
         and not any(isinstance(each, ComputeWith) for each in two.stages[0].also)
         and not any(
             structure.depends(each, another) or structure.depends(another, each)
@@ -246,8 +270,10 @@ def _may_share_loops(structure: DraftStructure, name: str, other: str) -> bool:
     )
 
 
-def _originals(stage: StageDraft) -> tuple[str, ...]:
-    return tuple(root for loop in stage.order for root in stage.root_of(loop))
+def are_over_same(one: StageDraft, two: StageDraft) -> bool:
+    """Whether two stages have loops over the same variables."""
+    first, second = ({root for loop in each.order for root in each.root_of(loop)} for each in (one, two))
+    return first == second
 
 
 def vectorized(structure: DraftStructure, site: Site, stage: StageDraft, loop: str, lanes: int) -> StageDraft | None:
