@@ -13,6 +13,8 @@ from halide_autotune.autotune_loop.sketches.style import Channels
 
 # Where only columns can be done at once, a task has so many vectors of them at most.
 _VECTORS_OF_TASK = 16
+# Of a signal, and of a picture of a few long rows, a task has so many points at most: more do not stay in the cache.
+_POINTS_OF_TASK = 4096
 # So many rows of an update that data send anywhere are done in turns.
 _ROWS_IN_TURNS = 4
 _PAIR = 2
@@ -87,8 +89,10 @@ def root_nest(nest: Nest, tasks: Tasks, *, channels: Channels, reductions: Seque
     if reductions and tasks.rows and not nest.has(roles.row) and nest.has(roles.vector):
         # Nothing but columns can be done at once: each task has a few vectors of them.
         is_scan = True
-        chunks = _cut_chunks(nest, tasks)
+        chunks = _cut_chunks(nest, tasks, _VECTORS_OF_TASK)
         tasks = replace(tasks, columns=0, block=Block())
+    elif tasks.rows and roles.row is None and nest.has(roles.vector):
+        chunks = _cut_chunks(nest, tasks, _POINTS_OF_TASK // roles.lanes)
     vectors, columns, blocks, tiles = _cut_columns(nest, tasks)
     for tile in (tiles or columns) if tasks.are_columns else ():
         nest.mark(tile, LoopKind.PARALLEL)
@@ -139,12 +143,12 @@ def _cut_columns(nest: Nest, tasks: Tasks) -> tuple[list[str], list[str], list[s
     return [inner], [outer], [], tiles
 
 
-def _cut_chunks(nest: Nest, tasks: Tasks) -> list[str]:
-    """The loop of tasks, each of a few vectors of columns; the vectors' loop is then within one."""
+def _cut_chunks(nest: Nest, tasks: Tasks, most: int) -> list[str]:
+    """The loop of tasks, each of so many vectors of columns at most; the vectors' loop is then within one."""
     loop = nest.roles.vector
     assert loop is not None
     vectors = nest.roles.extents[loop] // nest.roles.lanes
-    within = max(1, min(_VECTORS_OF_TASK, vectors // tasks.tasks))
+    within = max(1, min(most, vectors // tasks.tasks))
     if vectors < 2 * within:
         return []
     inner, outer = nest.cut(loop, within * nest.roles.lanes)

@@ -136,6 +136,33 @@ def test_tasks_are_small_where_rows_are_few_unless_they_read_the_same_rows(cores
     assert tasks.factor == rows, "of a thousand"
 
 
+@pytest.mark.parametrize("rows", [(), (2,), (6,)])
+def test_a_signal_is_cut_into_long_parts_of_which_each_task_computes_all(rows: tuple[int, ...]) -> None:
+    """And so is a picture of a few long rows."""
+    length, taps = 2**20, ("x", 9)
+    others = [("y", 1)] * len(rows)
+    names = pipeline(
+        func("before", (length + 8, *rows), read("source", taps, *others, is_input=True)),
+        func("output", (length, *rows), read("before", taps, *others)),
+    )
+    heavy = PipelineNames(
+        replace(
+            names.shape,
+            funcs=tuple(
+                replace(each, stages=tuple(replace(one, operations=400) for one in each.stages))
+                for each in names.shape.funcs
+            ),
+        )
+    )
+    made = {one.name: one.draft for one in sketches(heavy, 4)}
+    for draft in made.values():
+        output = draft.funcs["output"].stages[0]
+        (tasks,) = [loop for loop in output.order if output.kind(loop) is LoopKind.PARALLEL]
+        assert [each.factor for each in output.transforms if isinstance(each, Split) and each.outer == tasks] == [4096]
+    level = made["rows"].funcs["before"].compute
+    assert level is not None and level.func == "output", "in the tasks"
+
+
 def test_what_is_cheap_has_no_storage(named: Named) -> None:
     rows = by_name(named("stencils"))["rows"]
     assert rows.funcs["wide"].is_inlined
