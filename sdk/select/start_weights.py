@@ -135,7 +135,9 @@ def keep_trained_weights(result: TuneResult, run: PreparedRun, settings: Setting
             f"{f' --device {_device_name(run.devices)}' if _device_name(run.devices) else ''} --replace"
         )
     parent = None if held is None else held.lineage
-    registry.add(name, trained, _lineage(recorded, run, weights_sha256(start), parent))
+    nests = nest_prior_beside(registry.folder / f"{name}.weights")  # learnt by a training, and by no run
+    kept_nests = nests if nests.is_file() else None
+    registry.add(name, trained, _lineage(recorded, run, weights_sha256(start), parent), kept_nests)
     return f"The trained weights are kept as {name}: later runs on this device start from them."
 
 

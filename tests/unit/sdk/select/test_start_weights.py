@@ -145,3 +145,17 @@ def test_what_a_run_has_learnt_is_kept_and_never_displaces_other_weights(
     message = keep_trained_weights(finished_run(tmp_path / "c", 70, halides, stranger), request, own)
     assert "are kept" in message and "sdk weights import" in message and "--device pi4 --replace" in message
     assert weights_sha256(read_weights(entry.path)) == weights_sha256(second)
+
+
+def test_loop_nests_that_a_training_has_learnt_outlive_what_a_run_keeps(
+    own: Settings, profile: TargetProfile, halides: Weights, tmp_path: Path
+) -> None:
+    """The entry is the one that the run started from: Halide's own weights, which come with loop nests alone."""
+    request = PreparedRun(make_spec(profile=profile), tmp_path, DEVICES, KernelInputs(), lambda name, trouble: None)
+    registry, learnt = open_registry(own), tmp_path / "learnt.npz"
+    learnt.write_bytes(b"nests")
+    registry.add("arm64@pi4", halides, Lineage(profile="arm64", device="pi4", network="Adams2019"), learnt)
+    run = finished_run(tmp_path / "run", 70, halides, perturb_weights(halides, 0.1, 1))
+    assert "kept as arm64@pi4" in keep_trained_weights(run, request, own)
+    kept = registry.nest_prior("arm64@pi4")
+    assert kept is not None and kept.name == "arm64@pi4.nests.npz" and kept.read_bytes() == b"nests"
