@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,9 @@ class RecordedSamples:
 def load_recorded_samples(
     folders: Sequence[Path], profile_name: str | None, network: Network = Network.ADAMS2019
 ) -> RecordedSamples:
-    """Every `.sample` below the folders, which are run folders or folders of samples from Halide's loop.
+    """Every `.sample` below the folders: run folders, folders in or above them, or samples from Halide's loop.
+
+    What was timed how is said by the run that a sample lies in.
 
     Args:
         profile_name: the profile that the runs must be for; None takes any.
@@ -47,23 +49,22 @@ def load_recorded_samples(
             profiles, devices, clocks or numbers of cores: times of different clocks or machines are never mixed in
             one training.
     """
-    told = {folder: _told(folder) for folder in folders}
-    known = {folder: facts for folder, facts in told.items() if facts}
-    _check_alike(known, profile_name, network)
-    samples: list[Sample] = []
-    unreadable: list[str] = []
-    for folder in folders:
-        paths = sorted(folder.rglob("*.sample")) if folder.is_dir() else []
+    found = {folder: _sample_files(folder) for folder in folders}
+    for folder, paths in found.items():
         if not paths:
             raise RunFolderError(
                 f"{folder} has no .sample files.",
                 next_step="Pass the folder of a run, or its samples/ folder.",
             )
-        for path in paths:
-            try:
-                samples.append(read_sample(path, network))
-            except WeightsError as error:
-                unreadable.append(str(error))
+    known = _told(path for paths in found.values() for path in paths)
+    _check_alike(known, profile_name, network)
+    samples: list[Sample] = []
+    unreadable: list[str] = []
+    for path in (path for folder in folders for path in found[folder]):
+        try:
+            samples.append(read_sample(path, network))
+        except WeightsError as error:
+            unreadable.append(str(error))
     common = next(iter(known.values()), {})
     return RecordedSamples(
         tuple(samples),
@@ -81,14 +82,27 @@ def recorded_network(folders: Sequence[Path]) -> Network:
     Raises:
         RunFolderError: a run's record is damaged.
     """
-    told = [_told(folder).get("autoscheduler") for folder in folders]
-    return next((network for text in told for network in Network if network.value == text), Network.ADAMS2019)
+    told = _told(path for folder in folders for path in _sample_files(folder))
+    named = [facts["autoscheduler"] for facts in told.values()]
+    return next((network for text in named for network in Network if network.value == text), Network.ADAMS2019)
 
 
-def _told(folder: Path) -> dict[str, Any]:
-    """What a run folder says of its times; empty for a folder of bare samples."""
-    if not (folder / FILE_NAME).exists():
-        return {}
+def _sample_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.sample")) if folder.is_dir() else []
+
+
+def _told(paths: Iterable[Path]) -> dict[Path, dict[str, Any]]:
+    """What the runs that samples lie in say of their times, by the runs' folders; bare samples lie in none."""
+    runs = dict.fromkeys(_run_around(folder.resolve()) for folder in dict.fromkeys(path.parent for path in paths))
+    return {run: _facts(run) for run in runs if run is not None}
+
+
+def _run_around(folder: Path) -> Path | None:
+    """The folder itself or the nearest above it that is a run's."""
+    return next((each for each in (folder, *folder.parents) if (each / FILE_NAME).exists()), None)
+
+
+def _facts(folder: Path) -> dict[str, Any]:
     run = read_run_record(folder)
     return {
         "profile": run.spec.profile.name,

@@ -52,14 +52,30 @@ def test_what_differs_is_never_mixed(tmp_path: Path, key: str, value: str) -> No
         load_recorded_samples(runs, None)
 
 
+def test_a_part_of_a_run_and_a_folder_of_runs_are_told_apart_by_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [make_run(tmp_path / "a", profile="arm64"), make_run(tmp_path / "b", clock="wall", profile="arm64")]
+    with pytest.raises(RunFolderError, match="/b was timed with clock wall, .*/a with emulated"):
+        load_recorded_samples([run / "samples" for run in parts], None)
+    with pytest.raises(RunFolderError, match="/b was timed with clock wall, .*/a with emulated"):
+        load_recorded_samples([tmp_path], None)
+    monkeypatch.chdir(tmp_path / "a" / "samples")
+    recorded = load_recorded_samples([Path("batch_0_0")], "arm64")
+    assert (recorded.parallelism, recorded.clock, len(recorded.samples)) == (4, "emulated", 2)
+
+
 def test_a_run_for_another_profile_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match="is a run for profile arm64, not host"):
-        load_recorded_samples([make_run(tmp_path / "a", profile="arm64")], "host")
+    run = make_run(tmp_path / "a", profile="arm64")
+    for folder in (run, run / "samples", tmp_path):
+        with pytest.raises(RunFolderError, match="/a is a run for profile arm64, not host"):
+            load_recorded_samples([folder], "host")
 
 
 def test_a_run_for_another_network_is_one_message(tmp_path: Path) -> None:
     run = make_run(tmp_path / "a", profile="cuda-sm80")
     assert recorded_network([make_run(tmp_path / "bare"), run]) == Network.ANDERSON2021
+    assert recorded_network([run / "samples"]) == Network.ANDERSON2021
     with pytest.raises(RunFolderError, match=r"/a are for .* Anderson2021, but the weights .* Adams2019"):
         load_recorded_samples([run], None, Network.ADAMS2019)
 
