@@ -71,7 +71,8 @@ def suggest(
     make_console().print(table)
     compared = f"{found.compared} schedules were compared for {threads_text(found.cores)}"
     typer.echo(f"{compared}, by what is known of other pipelines. None was timed.")
-    words = [named.generator, *option_words(RunOptions(), options), *(f"-p={each}" for each in named.parameters)]
+    parameters = [word for each in named.parameters for word in ("-p", each)]
+    words = [named.generator, *option_words(RunOptions(), options), *parameters]
     words += [*option_words(CppBuild(), named.build), *option_words(EstimateOptions(), named.estimates)]
     schedules = [f"--schedule={shown_path(path)}" for path in written]
     typer.echo(f"time it: {command_line('bench', *words, *schedules)}")

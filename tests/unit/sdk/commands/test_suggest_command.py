@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.suggest import lowered_once
+from halide_autotune.autotune_loop.suggest.suggestion import Suggestion, Suggestions
+from halide_autotune.sdk.options.generator_spec import GeneratorSpec
 from halide_autotune.sdk.settings import Settings
 from halide_autotune.targets.lowering.lower import Lowered, Refused
 from tests.unit.sdk.commands.conftest import Run
@@ -32,7 +37,7 @@ def test_what_is_suggested_is_right_and_the_same_each_time(run: Run, blur: Path,
     assert done.code == 0, "each compiles, and its output is that of the generator's own schedule"
     done = run("suggest", blur, *SMALL)
     assert done.code == 0 and "schedules were compared for" in done.out and "None was timed." in done.out
-    assert f"time it: sdk bench {blur} -p=width=128 -p=height=64 --schedule=suggested.separable_filter" in done.out
+    assert f"time it: sdk bench {blur} -p width=128 -p height=64 --schedule=suggested.separable_filter" in done.out
     assert (tmp_path / "suggested.separable_filter.schedule.h").read_text() == texts[0]
 
 
@@ -59,6 +64,30 @@ def test_a_pipeline_of_which_halide_refuses_everything_is_one_message(
     done = run("suggest", blur, *SMALL)
     assert done.code == 1 and "for generator separable_filter: Not so." in done.err
     assert "sdk build --schedule mullapudi2016" in done.err
+
+
+def test_the_next_command_is_one_that_times_what_was_suggested(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Suggestions("blur", (Suggestion("// a header", ("mullapudi2016",), 1.0),), compared=1, refused=0, cores=4)
+    monkeypatch.setattr("halide_autotune.sdk.api.suggest.suggest", lambda *arguments, **named: found)
+    timed: list[tuple[GeneratorSpec, tuple[str, ...], RunOptions]] = []
+
+    def bench(
+        generator: GeneratorSpec, schedules: tuple[str, ...], *, options: RunOptions, **named: object
+    ) -> list[Any]:
+        timed.append((generator, schedules, options))
+        return []
+
+    monkeypatch.setattr("halide_autotune.sdk.api.bench.bench", bench)
+    given = ("--target", "arm64", "--parallelism", "2", "--estimate", "input=64x48", "-p", "gain=2", "-p", "width=512")
+    done = run("suggest", "blur.py", *given)
+    assert done.code == 0, done.err
+    assert run(*shlex.split(done.out.split("time it: sdk ")[1])).code == 0
+    ((generator, schedules, options),) = timed
+    assert (generator.parameters, schedules) == (("gain=2", "width=512"), ("suggested.blur.schedule.h",))
+    assert generator.estimates.given == {"input": "64x48"}
+    assert (options.devices.target, options.devices.parallelism) == ("arm64", 2)
 
 
 def test_wrong_use_is_told_before_anything_is_built(run: Run, folder: Path) -> None:
