@@ -9,18 +9,21 @@ from pathlib import Path
 
 from halide_autotune.autotune_loop.report.comparison import Comparison
 from halide_autotune.autotune_loop.report.recorded_run import RecordedRun
-from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.autotune_loop.specification.objective import Objective
+from halide_autotune.autotune_loop.specification.options import DeviceOptions, RunOptions
 from halide_autotune.autotune_loop.specification.tuning_task import TuningTask, published_paths
+from halide_autotune.devices.timing.measure_settings import KernelInputs
 from halide_autotune.sdk.display.display import RESUME_IT
 from halide_autotune.sdk.output import shown_path
 from halide_autotune.targets.profile.profile import OWN_SCHEDULE
 from halide_autotune.targets.toolchain.cpp_build import CppBuild
 from halide_autotune.targets.values.options import differing_options, value_at
+from halide_autotune.targets.values.records import plain
 
 
 def next_commands(run: RecordedRun) -> dict[str, str]:
     """What to type next about a recorded run, by what it is for; the names are those of the end of a run."""
-    spec, folder, devices = run.record.spec, shown_path(run.folder), _devices(run)
+    spec, folder, options = run.record.spec, shown_path(run.folder), _options(run)
     lines: dict[str, str] = {}
     for index, path in enumerate(published_paths(run.folder / "samples", spec.tasks)):
         header = run.headers.get(index)
@@ -29,10 +32,10 @@ def next_commands(run: RecordedRun) -> dict[str, str]:
         task, which = spec.tasks[index], "it" if len(spec.tasks) == 1 else f"set {index + 1}"
         tuned = header.published.parameters
         schedule = shown_path(path) if _is_header(path) else OWN_SCHEDULE
-        lines[f"use {which}"] = build_line(task, schedule, tuned, devices)
-        if _is_header(path):
-            against = _to_beat(task, spec.profile.autoscheduler.name)
-            lines[f"time {which} in turns"] = _play_off_line(task, [against, schedule], tuned, devices)
+        lines[f"use {which}"] = build_line(task, schedule, tuned, options.devices)
+        against = _to_beat(task, spec.profile.autoscheduler.name)
+        if _is_header(path) and (line := _play_off_line(task, [against, schedule], tuned, options)):
+            lines[f"time {which} in turns"] = line
     if run.headers:
         winners = [(header.published.confirmed, header.published.parameters) for header in run.headers.values()]
         lines |= ship_line(folder, winners)
@@ -48,16 +51,17 @@ def next_commands(run: RecordedRun) -> dict[str, str]:
 def play_off_line(comparison: Comparison) -> str:
     """`sdk bench --play-off` of the winners of runs side by side, the first against the others.
 
-    Empty where no command times them in turns: the runs' devices, pipelines or sizes differ, or a winner is no header.
+    Empty where no command times them in turns: the runs' devices, objectives, pipelines, inputs or sizes differ, they
+    have several sizes, or a winner is no header.
     """
-    found: list[tuple[str, TuningTask, DeviceOptions]] = []
+    found: list[tuple[str, TuningTask, RunOptions]] = []
     for one in comparison.runs:
         path = published_paths(one.run.folder / "samples", one.run.record.spec.tasks)[one.task.task_index]
         if not one.header or not _is_header(path) or one.published.parameters:
             return ""
-        found.append((shown_path(path), one.run.record.spec.tasks[one.task.task_index], _devices(one.run)))
+        found.append((shown_path(path), one.run.record.spec.tasks[one.task.task_index], _options(one.run)))
     headers = dict.fromkeys(header for header, _, _ in found)
-    lines = {_play_off_line(task, [*headers], {}, devices) for _, task, devices in found}
+    lines = {_play_off_line(task, [*headers], {}, options) for _, task, options in found}
     return lines.pop() if len(headers) > 1 and len(lines) == 1 and not comparison.why_not_compared else ""
 
 
@@ -117,28 +121,45 @@ def _differing(default: object, given: object) -> Iterator[tuple[str, str | None
         if option.keyword == "target_features":
             several = (",".join(several),)
         for one in several:
-            yield option.label, None if one is True else str(one)
+            yield option.label, None if one is True else str(plain(one))
 
 
-def _devices(run: RecordedRun) -> DeviceOptions:
+def _options(run: RecordedRun) -> RunOptions:
+    """What a run was asked, with its target."""
     spec = run.record.spec
-    return replace(spec.options.devices, target=spec.options.devices.target or spec.profile.name)
+    devices = replace(spec.options.devices, target=spec.options.devices.target or spec.profile.name)
+    return replace(spec.options, devices=devices)
 
 
 def _is_header(published: Path) -> bool:
     return published.suffix == ".h"
 
 
-def _play_off_line(task: TuningTask, schedules: Sequence[str], tuned: Mapping[str, str], devices: DeviceOptions) -> str:
-    words = [*_generator_words(task, tuned, devices)]
+def _play_off_line(task: TuningTask, schedules: Sequence[str], tuned: Mapping[str, str], options: RunOptions) -> str:
+    """Empty for several sizes, of which `sdk bench` takes one."""
+    if options.inputs.also_sizes:
+        return ""
+    words = [*_generator_words(task, tuned, options.devices)]
     for name, size in task.estimates.items():
         if not name.startswith("#"):  # an output, which follows from the inputs
             words += ["--estimate", f"{name}={size}"]
-    for label, value in _differing(DeviceOptions(target=devices.target), devices):
+    asked = [
+        *_differing(DeviceOptions(target=options.devices.target), options.devices),
+        *_differing(KernelInputs(), _beside_estimates(options.inputs, task.estimates)),
+        *_differing(Objective(), options.play_off.objective),
+    ]
+    for label, value in asked:
         words += [label] if value is None else [label, value]
     for schedule in schedules:
         words += ["--schedule", schedule]
     return command_line("bench", *words, "--play-off")
+
+
+def _beside_estimates(inputs: KernelInputs, estimates: Mapping[str, str]) -> KernelInputs:
+    """What kernels are called with, without what estimates say; a size with a place can only come from one."""
+    sizes = {name: size for name, size in inputs.sizes.items() if size != estimates.get(name) and "@" not in size}
+    scalars = {name: value for name, value in inputs.scalars.items() if value != estimates.get(name)}
+    return replace(inputs, sizes=sizes, scalars=scalars)
 
 
 def _to_beat(task: TuningTask, autoscheduler: str) -> str:

@@ -37,6 +37,29 @@ def test_every_command_is_about_this_run(tmp_path: Path, monkeypatch: pytest.Mon
     }
 
 
+def test_a_winner_is_decided_about_as_the_run_has_timed_it(tmp_path: Path) -> None:
+    photo = tmp_path / "photo.npy"
+    photo.touch()
+    of_estimates = {"input": "640x480", "output": "640x480@-2x3"}
+    told = commands(
+        tmp_path / "run",
+        sizes={**of_estimates, "mask": "32x24"},
+        scalars={"gain": "1.5"},
+        input_files={"photo": str(photo)},
+        input_seed=7,
+        objective="worst",
+        worst_tolerance=0.1,
+    )
+    asked = "--estimate input=640x480 --input-seed 7 --size mask=32x24 --scalar gain=1.5"
+    decided = f"{asked} --input photo={photo} --objective worst --worst-tolerance 0.1 --schedule adams2019 "
+    assert decided in told["time it in turns"]
+
+
+def test_a_run_for_several_sizes_has_no_command_that_decides(tmp_path: Path) -> None:
+    told = commands(tmp_path / "run", also_sizes=("input=64x48",))
+    assert "time it in turns" not in told and "ship it" in told
+
+
 @pytest.mark.parametrize(
     ("winners", "options"),
     [
