@@ -16,13 +16,11 @@ from halide_autotune.sdk.options.with_options import Takes, with_options
 from halide_autotune.sdk.project.file import find_project
 from halide_autotune.sdk.service.interrupts import stop_on_interrupt
 from halide_autotune.sdk.settings import read_settings
-from halide_autotune.targets.errors import DeviceError, GeneratorError
 from halide_autotune.targets.process.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from halide_autotune.autotune_loop.run.result import TuneResult
 
-_INTERRUPTED = 130
 _Tune: TypeAlias = "Callable[..., TuneResult]"
 
 
@@ -52,8 +50,7 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
     guarded = GuardedDisplay(display, stop)
     tune = _prepare(values, command, guarded.begin)
     # Imported here: it takes long, and by now the user has been shown something.
-    from halide_autotune.autotune_loop.run.result import Outcome
-    from halide_autotune.sdk.commands.autotune.follow_up import follow_up
+    from halide_autotune.sdk.commands.autotune.follow_up import check_outcome, follow_up
     from halide_autotune.sdk.service.notify.run_end import RunEnd
 
     end = RunEnd(notifiers, _warn)
@@ -70,23 +67,7 @@ def _run(values: Mapping[str, object], command: CommandOptions) -> None:
     finally:
         # Also where nobody sees the result, because the terminal is gone.
         end.finished(result, steps)
-    if result.outcome is Outcome.INTERRUPTED:
-        raise typer.Exit(_INTERRUPTED)
-    if result.outcome is Outcome.DEVICES_LOST:
-        raise DeviceError(
-            "All devices were lost. Everything measured is saved.",
-            next_step=f"Repair one, then run: sdk autotune --resume {result.run_folder}",
-        )
-    if not any(tuned.is_published or tuned.keeps_own for tuned in result.tuned):
-        # Schedules may have been timed, but not the default, by which their gain is measured.
-        why = next((t.published.no_default.sentence for t in result.tuned if t.published.no_default), "")
-        timed = result.totals.samples_timed > 0
-        raise GeneratorError(
-            f"No schedule of {result.generator} is published: {why}"
-            if timed and why
-            else f"No schedule of {result.generator} was timed.",
-            next_step="Read the warnings above. If there are none, continue with --resume and a longer --budget.",
-        )
+    check_outcome(result)
 
 
 def _warn(text: str) -> None:

@@ -35,7 +35,6 @@ _MODEL_HELP = (
     "A .keras or .tflite file, a .toml list of operators, an application of Keras such as MobileNetV2, or"
     " resnet18-convolutions."
 )
-_INTERRUPTED = 130
 
 
 @group.command()
@@ -107,8 +106,8 @@ def tune(
     """
     options = run_options(typed, find_project(Path.cwd()))
     # Imported here: it takes long, and a wrong option need not wait for it.
-    from halide_autotune.autotune_loop.run.result import Outcome
     from halide_autotune.sdk.api.network.tune import tune_network
+    from halide_autotune.sdk.commands.autotune.follow_up import check_outcome
 
     stop = StopSignal()
     with (
@@ -127,8 +126,7 @@ def tune(
         print_json(result.to_dict())
     else:
         _print_tuned(network, result)
-    if result.result.outcome is Outcome.INTERRUPTED:
-        raise typer.Exit(_INTERRUPTED)
+    check_outcome(result.result)
 
 
 def _teller(progress: Callable[[str], None]) -> Callable[[Event], None]:

@@ -1,4 +1,4 @@
-"""How `sdk autotune` ends: the exit code, and what it says of a run that had to stop."""
+"""How `sdk autotune` and `sdk network tune` end: the exit code, and what they say of a run that had to stop."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from halide_autotune.autotune_loop.network.models import read_model
+from halide_autotune.autotune_loop.network.tasks import tasks_of
 from halide_autotune.autotune_loop.run.result import Outcome, RunTotals, TunedSchedule, TuneResult
 from halide_autotune.autotune_loop.store.published import Published, ScheduleTime
+from halide_autotune.sdk.api.network.tune import TunedNetwork, TunedOperator
 from halide_autotune.sdk.commands.autotune import autotune
 from tests.recorded_run_folder import write_run_folder
 from tests.unit.sdk.commands.conftest import Run
@@ -34,7 +37,12 @@ def result(outcome: Outcome, folder: Path, *, is_published: bool = True) -> Tune
     )
 
 
-@pytest.mark.parametrize(
+def network_result(of_run: TuneResult) -> TunedNetwork:
+    network = read_model("resnet18-convolutions")
+    return TunedNetwork(network, (TunedOperator(tasks_of(network.operators)[0], of_run.best),), (), of_run)
+
+
+every_outcome = pytest.mark.parametrize(
     ("outcome", "code"),
     [
         (Outcome.FINISHED, 0),
@@ -44,6 +52,9 @@ def result(outcome: Outcome, folder: Path, *, is_published: bool = True) -> Tune
         (Outcome.INTERRUPTED, 130),
     ],
 )
+
+
+@every_outcome
 def test_the_exit_code_says_how_a_run_has_ended(
     run: Run, blur: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, code: int
 ) -> None:
@@ -63,6 +74,29 @@ def test_a_run_that_has_published_nothing_has_failed(
     nothing = result(Outcome.FINISHED, tmp_path / "run", is_published=False)
     monkeypatch.setattr(autotune, "_prepare", lambda values, command, begin: lambda listen, stop: nothing)
     assert run("autotune", blur, "--target", "arm64").code == 1
+
+
+@every_outcome
+def test_the_exit_code_says_how_a_network_run_has_ended(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Outcome, code: int
+) -> None:
+    tuned = network_result(result(outcome, tmp_path / "run"))
+    monkeypatch.setattr("halide_autotune.sdk.api.network.tune.tune_network", lambda *arguments, **named: tuned)
+    done = run("network", "tune", "resnet18-convolutions", "--target", "arm64")
+    assert done.code == code, done
+    assert "The run is run: sdk report shows it" in done.out
+    if outcome is Outcome.DEVICES_LOST:
+        assert f"sdk autotune --resume {tuned.result.run_folder}" in done.err
+
+
+def test_a_network_run_that_has_published_nothing_has_failed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned = network_result(result(Outcome.FINISHED, tmp_path / "run", is_published=False))
+    monkeypatch.setattr("halide_autotune.sdk.api.network.tune.tune_network", lambda *arguments, **named: tuned)
+    done = run("network", "tune", "resnet18-convolutions", "--target", "arm64", "--json")
+    assert done.code == 1 and "No schedule of blur was timed" in done.err
+    assert json.loads(done.out)["operators"][0]["tuned_ms"] == 1.0
 
 
 def test_a_notifier_is_told_and_one_that_fails_changes_nothing(
