@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.targets.errors import UsageError, WeightsError, os_error_as
 from halide_autotune.targets.process.atomic_write import write_atomically
 from halide_autotune.targets.values.records import Source, plain, record, toml_text
 from halide_autotune.weights.weights_file import FEATURE_VERSION, read_weights, weights_sha256
@@ -68,6 +68,27 @@ class Lineage:
         return table | training
 
 
+def check_lineage_place(weights_path: Path) -> None:
+    """Check that what `write_lineage` would replace is a lineage, and not somebody's file of the same name.
+
+    Raises:
+        UsageError: it is another file.
+    """
+    beside = weights_path.with_suffix(".toml")
+    source = Source(beside, WeightsError)
+    try:
+        is_lineage = _HASH in source.toml(source.read(beside))
+    except FileNotFoundError:
+        return
+    except WeightsError:
+        is_lineage = False
+    if not is_lineage:
+        raise UsageError(
+            f"The lineage of {weights_path} would replace {beside}, which is no lineage of weights.",
+            next_step="Give another name with --output.",
+        )
+
+
 def write_lineage(lineage: Lineage, weights_path: Path) -> Path:
     """Write the lineage beside a weights file, as `.toml` with the hash of these weights, and return its path.
 
@@ -88,7 +109,7 @@ def read_lineage(weights_path: Path, sha256: str) -> Lineage | None:
     Unknown keys are ignored.
 
     Raises:
-        WeightsError: it is damaged.
+        WeightsError: it is damaged, or no TOML.
     """
     beside = weights_path.with_suffix(".toml")
     source = Source(beside, WeightsError, "Remove it, or import the weights again.")
@@ -96,8 +117,10 @@ def read_lineage(weights_path: Path, sha256: str) -> Lineage | None:
         table = source.toml(source.read(beside))
     except FileNotFoundError:
         return None
+    # The two files are written one after the other, so the lineage may still be that of older weights.
+    if table.get(_HASH) != sha256:
+        return None
     flat = {key: value for key, value in table.items() if key != "training"}
     training = source.check(record(Training, passes_unknown=True), flat)
     lineage = source.check(record(Lineage, passes_unknown=True), flat)
-    # The two files are written one after the other, so the lineage may still be that of older weights.
-    return replace(lineage, training=training) if table.get(_HASH) == sha256 else None
+    return replace(lineage, training=training)

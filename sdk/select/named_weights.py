@@ -10,7 +10,7 @@ from halide_autotune.targets.errors import WeightsError
 from halide_autotune.targets.halide_install import find_halide_install
 from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS
 from halide_autotune.weights.baseline import baseline_weights
-from halide_autotune.weights.lineage import Lineage
+from halide_autotune.weights.lineage import Lineage, read_lineage
 from halide_autotune.weights.network import Network
 from halide_autotune.weights.registry import WeightsRegistry
 from halide_autotune.weights.weights_file import Weights, read_weights, weights_sha256
@@ -47,7 +47,8 @@ def find_weights(text: str, settings: Settings, network: Network = Network.ADAMS
     """Return the weights that `text` names.
 
     Args:
-        text: `baseline` (those inside the plug-in), a path that ends in .weights, or a registered name.
+        text: `baseline` (those inside the plug-in), a path that ends in .weights (its lineage is beside it), or a
+            registered name.
         network: whose baseline.
 
     Raises:
@@ -59,8 +60,10 @@ def find_weights(text: str, settings: Settings, network: Network = Network.ADAMS
         lineage = Lineage(network=network.value, halide_version=install.version, note="inside Halide's plug-in")
         return NamedWeights(text, plugin, baseline_weights(plugin), lineage)
     if text.endswith(".weights"):
-        weights = read_weights(Path(text))
-        return NamedWeights(text, Path(text), weights, Lineage(network=weights.network.value))
+        file = Path(text)
+        weights = read_weights(file)
+        lineage = read_lineage(file, weights_sha256(weights)) or Lineage(network=weights.network.value)
+        return NamedWeights(text, file, weights, lineage)
     try:
         entry = open_registry(settings).find(text)
     except WeightsError as error:

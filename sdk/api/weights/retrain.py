@@ -26,7 +26,7 @@ from halide_autotune.targets.halide_install import find_halide_install
 from halide_autotune.targets.profile.loader import load_profile
 from halide_autotune.targets.profile.profile import BASELINE_WEIGHTS
 from halide_autotune.targets.values.options import check_options
-from halide_autotune.weights.lineage import Lineage, Training, write_lineage
+from halide_autotune.weights.lineage import Lineage, Training, check_lineage_place, write_lineage
 from halide_autotune.weights.network import Network
 from halide_autotune.weights.weights_file import weights_sha256, write_weights
 
@@ -47,7 +47,7 @@ def retrain(
 
     Args:
         runs: run folders, or folders of `.sample` files from Halide's own loop.
-        output: a `.weights` file.
+        output: a `.weights` file; a `.toml` beside it that is no lineage is refused before anything is trained.
         target: the profile of the runs; None accepts any.
         learn: how; without weights it starts from Halide's own.
         parallelism: cores of the device; None takes the runs' own, else the profile's.
@@ -59,6 +59,7 @@ def retrain(
     """
     settings = settings or read_settings()
     learn = check_options(learn or LearnOptions())
+    check_lineage_place(output)
     profile = load_profile(target or "host", settings.profile_folder)
     named = BASELINE_WEIGHTS if learn.weights is None else learn.weights
     network = recorded_network(runs) if target is None else Network(profile.autoscheduler.name)

@@ -295,16 +295,19 @@ def export_weights(
     """
     from halide_autotune.sdk.select.named_weights import find_weights
     from halide_autotune.targets.process.atomic_write import write_atomically
-    from halide_autotune.weights.lineage import write_lineage
+    from halide_autotune.weights.lineage import check_lineage_place, write_lineage
     from halide_autotune.weights.registry import nest_prior_beside
     from halide_autotune.weights.weights_file import write_weights
 
     found = find_weights(weights, read_settings())
+    check_lineage_place(output)
     write_weights(found.weights, output)
     written = [output, write_lineage(found.lineage, output)]
-    learnt = nest_prior_beside(found.source)
-    if learnt.is_file():
-        written.append(nest_prior_beside(output))
-        with os_error_as(WeightsError, f"{written[-1]} cannot be written"):
-            write_atomically(written[-1], learnt.read_bytes())
+    learnt, beside = nest_prior_beside(found.source), nest_prior_beside(output)
+    with os_error_as(WeightsError, f"{beside} cannot be written"):
+        if learnt.is_file():
+            write_atomically(beside, learnt.read_bytes())
+            written.append(beside)
+        else:
+            beside.unlink(missing_ok=True)  # of the weights that were there before
     typer.echo(" and ".join(map(str, written)))

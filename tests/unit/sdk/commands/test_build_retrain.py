@@ -265,6 +265,7 @@ def test_a_guessed_number_of_cores_is_told(
     ("arguments", "code", "words"),
     [
         (("RUN", "-o", "x.txt"), 2, "must end in .weights"),
+        (("RUN", "-o", "mine.weights"), 2, "would replace mine.toml"),
         (("RUN", "-o", "x.weights", "--loss", "mean"), 2, "--loss must be one of"),
         (("RUN", "-o", "x.weights", "-t", "host"), 1, "is a run for profile arm64, not host"),
         (("RUN", "-o", "x.weights", "-w", "no.weights"), 1, "no.weights"),
@@ -281,6 +282,7 @@ def test_a_guessed_number_of_cores_is_told(
 def test_a_wrong_retrain_is_one_message(
     run: Run, recorded_run: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
+    (tmp_path / "mine.toml").write_text("mine = true\n")
     done = run("retrain", *(argument.replace("RUN", str(recorded_run)) for argument in arguments))
     assert (done.code, done.out) == (code, ""), done
     assert words in done.err

@@ -67,6 +67,26 @@ def test_weights_are_imported_listed_shown_compared_and_exported(
     assert run(capsys, "import", "carried.weights", "--replace")[1].startswith("arm64@pi4:")
 
 
+def test_what_is_exported_is_of_one_origin(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "trained.nests.npz").write_bytes(b"nests")
+    run(capsys, "import", trained, "--target", "arm64", "--device", "pi4", "--note", "a first try")
+    assert run(capsys, "export", "arm64@pi4", "-o", "x.weights")[1] == "x.weights and x.toml and x.nests.npz\n"
+    told = json.loads(run(capsys, "show", "x.weights", "--json")[1])
+    assert (told["profile"], told["device"], told["note"]) == ("arm64", "pi4", "a first try")
+    assert run(capsys, "export", "x.weights", "-o", "y.weights")[0] == 0
+    assert (tmp_path / "y.toml").read_text() == (tmp_path / "x.toml").read_text()
+    assert (tmp_path / "y.nests.npz").read_bytes() == b"nests"
+    assert run(capsys, "export", "baseline", "-o", "x.weights")[1] == "x.weights and x.toml\n"
+    assert not (tmp_path / "x.nests.npz").exists(), "it was of other weights"
+
+
+def test_a_file_of_ones_own_is_not_replaced_by_a_lineage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sdk.toml").write_text('budget = "10m"\n')
+    code, out, said = run(capsys, "export", "baseline", "-o", "sdk.weights")
+    assert (code, out) == (2, "") and "would replace sdk.toml" in said and "--output" in said
+    assert (tmp_path / "sdk.toml").read_text() == 'budget = "10m"\n' and not (tmp_path / "sdk.weights").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
