@@ -55,7 +55,7 @@ def ship(
         _check(folders[0], options, parameters or [], as_json)
         return
     if show:
-        _show(folders)
+        _show(folders, as_json)
         return
     if output is None:
         raise UsageError("No folder to write was given.", next_step="Name it with -o, such as -o schedules.")
@@ -72,15 +72,25 @@ def ship(
         _print_shipped(output, manifest)
 
 
-def _show(runs: list[Path]) -> None:
+def _show(runs: list[Path], as_json: bool) -> None:
     from halide_autotune.autotune_loop.parameters.space import set_text
     from halide_autotune.autotune_loop.schedule.print_loops import print_loops
     from halide_autotune.autotune_loop.shipping.run_schedule import RunSchedule
     from halide_autotune.autotune_loop.shipping.run_winners import read_run_winners
 
-    for folder in runs:
-        for run in read_run_winners(folder):
-            typer.echo(print_loops(run.schedule) if isinstance(run, RunSchedule) else set_text(run.values))
+    shown = {
+        str(folder): {
+            run.name: print_loops(run.schedule) if isinstance(run, RunSchedule) else set_text(run.values)
+            for run in read_run_winners(folder)
+        }
+        for folder in runs
+    }
+    if as_json:
+        print_json(shown)
+        return
+    for by_name in shown.values():
+        for loops in by_name.values():
+            typer.echo(loops)
 
 
 def _print_shipped(output: Path, manifest: ShipManifest) -> None:

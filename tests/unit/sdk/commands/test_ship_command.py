@@ -9,6 +9,7 @@ import pytest
 
 import halide_autotune.sdk.main as sdk_main
 from halide_autotune.sdk.settings import Settings
+from tests.recorded_run_folder import write_run_folder
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,20 @@ def test_a_check_passes_in_ci(shipped: Path, examples: Path, capfd: pytest.Captu
     assert sdk_main.main(["ship", "--check", str(shipped), "--json"]) == 1
     found = json.loads(capfd.readouterr().out)
     assert found["problems"] == ["blur.arm64.schedule.h was changed after it was shipped."] and len(found["notes"]) == 2
+
+
+def test_loops_are_shown_to_people_and_to_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        write_run_folder(tmp_path / name, samples=2)
+    assert sdk_main.main(["ship", "--show", "one", "two"]) == 0
+    loops = capfd.readouterr().out
+    assert sdk_main.main(["ship", "--show", "one", "two", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert list(told) == ["one", "two"] and list(told["one"]) == ["harris"]
+    assert f"{told['one']['harris']}\n{told['two']['harris']}\n" == loops and "parallel" in loops
 
 
 @pytest.mark.parametrize(
