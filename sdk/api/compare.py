@@ -42,5 +42,5 @@ def compare(runs: Sequence[str | Path], output: str | Path | None = None) -> lis
     if output is not None:
         with os_error_as(RunFolderError, f"{output} cannot be written", next_step="Choose another file with --output."):
             commands = {each.name: play_off_line(each) for each in found}
-            write_atomically(Path(output), print_comparison(found, commands).encode())
+            write_atomically(Path(output), print_comparison(found, commands).encode(errors="replace"))
     return found

@@ -36,5 +36,5 @@ def write_report(run: RecordedRun, output: str | Path | None, options: PageOptio
     page = print_page(run, options, next_commands(run))
     path = run.folder / "report.html" if output is None else Path(output)
     with os_error_as(RunFolderError, f"{path} cannot be written", next_step="Choose another file with --output."):
-        write_atomically(path, page.encode())
+        write_atomically(path, page.encode(errors="replace"))
     return path

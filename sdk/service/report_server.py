@@ -48,7 +48,7 @@ class ReportServer(http.server.ThreadingHTTPServer):
             version = run_version(self.folder)
             if version != self._page[0]:
                 run = read_recorded_run(self.folder)
-                self._page = (version, print_page(run, self._options, next_commands(run)).encode())
+                self._page = (version, print_page(run, self._options, next_commands(run)).encode(errors="replace"))
             return self._page[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -42,6 +43,14 @@ def test_runs_are_tables_and_a_page(project: Path, tmp_path: Path, capsys: pytes
     headers = [f"{run}/samples/best.harris.schedule.h" for run in ("first", "second")]
     assert line.startswith("sdk bench /src/harris.py:harris --target arm64")
     assert line.endswith(f"--schedule {headers[0]} --schedule {headers[1]} --play-off") and line in page.read_text()
+
+
+def test_runs_whose_paths_are_no_utf8_have_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    write_run_folder(folder, 3)
+    page = tmp_path / "compare.html"
+    assert main(["compare", "first", str(folder), "-o", str(page)]) == 0, capsys.readouterr().err
+    assert "caf?" in page.read_text()
 
 
 def test_winners_of_different_sizes_are_not_timed_in_turns(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -96,6 +97,16 @@ def test_a_page_that_cannot_be_written_is_one_message(
 ) -> None:
     assert main(["report", str(run), "-o", str(tmp_path / "missing" / "page.html")]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_run_whose_path_is_no_utf8_has_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    write_run_folder(folder, 3)
+    assert main(["report", str(folder)]) == 0, capsys.readouterr().err
+    assert "caf?/samples" in (folder / "report.html").read_text()
+    served = ReportServer(folder, PageOptions(follows=True))
+    served.server_close()
+    assert b"caf?/samples" in served.page()
 
 
 def test_the_server_answers_two_paths_to_this_machine_alone(run: Path, server: ReportServer) -> None:
