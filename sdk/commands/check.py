@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,9 +48,8 @@ def check(
     from halide_autotune.autotune_loop.shipping.gate.reports import markdown as as_markdown
     from halide_autotune.sdk.api.check import check_schedules
 
-    for path in filter(None, (junit, markdown)):
-        _check_writable(path)
-    with show_progress("checking", quiet=as_json) as progress:
+    places = _kept_places([path for path in (junit, markdown) if path is not None])
+    with places, show_progress("checking", quiet=as_json) as progress:
         result = check_schedules(folder, options, parameters=parameters or (), progress=progress)
     if junit is not None:
         _write(junit, junit_xml(result, str(folder)))
@@ -61,10 +63,28 @@ def check(
         raise typer.Exit(result.verdict.exit_code)
 
 
-def _check_writable(path: Path) -> None:
-    """Before anything is timed, and without losing what is there."""
-    with os_error_as(SdkError, f"{path} cannot be written"), path.open("ab"):
-        pass
+@contextlib.contextmanager
+def _kept_places(paths: Sequence[Path]) -> Iterator[None]:
+    """Check before anything is timed that reports can be written, and without losing what is there.
+
+    Where no result follows, no empty file stays, which a CI server would read as a report.
+
+    Raises:
+        SdkError: one cannot be written.
+    """
+    made: list[Path] = []
+    try:
+        for path in paths:
+            is_new = not os.path.lexists(path)
+            with os_error_as(SdkError, f"{path} cannot be written"), path.open("ab"):
+                pass
+            if is_new:
+                made.append(path)
+        yield
+    except BaseException:  # also where it is interrupted
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _write(path: Path, text: str) -> None:

@@ -114,6 +114,14 @@ def test_a_report_that_is_there_stays_where_nothing_is_checked(run: Run, shipped
     assert (tmp_path / "check.xml").read_text() == "of yesterday"
 
 
+def test_no_empty_report_stays_where_nothing_is_checked(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "check.md").write_text("of yesterday")
+    assert run("check", "nowhere", "--junit", "check.xml", "--markdown", "check.md").code == 1
+    assert run("check", "nowhere", "--junit", "check.xml", "--markdown", "missing/check.md").code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["check.md"]
+    assert (tmp_path / "check.md").read_text() == "of yesterday"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
