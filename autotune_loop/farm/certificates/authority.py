@@ -165,6 +165,11 @@ def read_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriv
     Raises:
         FarmError: one is missing, invalid or expired, or they do not belong together.
     """
+    if not (folder / CA_FILE).exists():
+        raise FarmError(
+            f"{folder} has no certificates of a farm.",
+            next_step="Give the folder of the farm's authority with --folder.",
+        )
     if not (folder / CA_KEY_FILE).exists():
         raise FarmError(
             f"{folder} has a farm's certificates, but not the key of its authority ({CA_KEY_FILE}).",

@@ -69,6 +69,8 @@ def test_what_cannot_be_revoked_is_one_message(farm: Path, tmp_path: Path) -> No
         revoke_certificates(farm, [str(other / "certificate.pem")])
     with pytest.raises(FarmError, match="not the key of its authority"):
         revoke_certificates(farm / "users" / "ana", ["ana"])
+    with pytest.raises(FarmError, match="nowhere has no certificates of a farm. Give .* with --folder"):
+        revoke_certificates(tmp_path / "nowhere", ["ana"])
     assert not (farm / "revoked.pem").exists()
 
 
