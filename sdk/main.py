@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SdkError as error:
         return _complain(str(error), error.exit_code)
     except _CommandLineError as error:
-        return _complain(*_usage(error))
+        return _complain(*_usage(error, given))
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except BrokenPipeError as error:
@@ -166,13 +166,25 @@ def _complain(text: str, exit_code: int) -> int:
     return exit_code
 
 
-def _usage(error: Exception) -> tuple[str, int]:
+def _usage(error: Exception, arguments: Sequence[str]) -> tuple[str, int]:
     """Return the message and the exit code of an error that typer found in the command line."""
     format_message = getattr(error, "format_message", None)
     message = " ".join(str(format_message() if callable(format_message) else error).split())
-    path = getattr(getattr(error, "ctx", None), "command_path", "sdk")
+    # An option without its value is found where typer does not say of which command it is.
+    path = getattr(getattr(error, "ctx", None), "command_path", None) or _command_path(arguments)
     stop = "" if message.endswith(("?", ")", ".")) else "."
     return f"{message}{stop} See `{path} --help`.", int(getattr(error, "exit_code", 2))
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """The command that a command line begins with, such as 'sdk weights show'."""
+    command, path = typer.main.get_command(make_application()), "sdk"
+    for word in arguments:
+        commands = getattr(command, "commands", {})
+        if word not in commands:
+            break
+        command, path = commands[word], f"{path} {word}"
+    return path
 
 
 def _stdout_is_closed() -> bool:

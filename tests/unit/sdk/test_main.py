@@ -111,7 +111,8 @@ def test_a_report_that_cannot_be_saved_goes_to_the_temporary_folder(
         (["targts"], "No such command 'targts'"),
         (["targets", "--jsn"], "No such option: --jsn"),
         (["targets", "show"], "Missing argument 'PROFILE'. See `sdk targets show --help`."),
-        (["doctor", "--target"], "requires an argument"),
+        (["doctor", "--target"], "requires an argument. See `sdk doctor --help`."),
+        (["weights", "export", "arm64", "-o"], "requires an argument. See `sdk weights export --help`."),
     ],
 )
 def test_wrong_usage(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
