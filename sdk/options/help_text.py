@@ -86,7 +86,7 @@ def _argument_name(argument: Any) -> str:
 def _names(option: Any) -> str:
     """The short flag first; options without one are indented, so that the long flags stand in a column."""
     short = [flag for flag in option.opts if not flag.startswith("--")]
-    long = [flag for flag in option.opts if flag.startswith("--")]
+    long = [*(flag for flag in option.opts if flag.startswith("--")), *option.secondary_opts]
     names = ", ".join([*short, *long]) if short else f"    {', '.join(long)}"
     return names if option.is_flag else f"{names} {option.metavar}"
 

@@ -41,7 +41,8 @@ def test_every_command_has_an_example_and_names_each_value(path: str, capsys: py
     assert [each.name for each in valued if not each.metavar] == []
     wide = [line for line in text.splitlines() if len(line) > 80]
     assert all(line.startswith(("Example:", "In CI:", "Of a header:")) for line in wide)
-    assert all(flag in text for each in COMMANDS[path].params for flag in each.opts if flag.startswith("-"))
+    flags = [flag for each in COMMANDS[path].params for flag in (*each.opts, *each.secondary_opts)]
+    assert [flag for flag in flags if flag.startswith("-") and flag not in text] == []
 
 
 @pytest.mark.parametrize("path", COMMANDS)
