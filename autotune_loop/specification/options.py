@@ -268,6 +268,7 @@ class SearchOptions:
             " the schedule alone: it is quicker and predicts less well. ensemble has gaussian_process, lowered and"
             " tree_gru together. Or the name of an installed package's model.",
             panel=_SAMPLING,
+            complete="models",
         ),
     ] = "lowered"
     acquisition: Annotated[

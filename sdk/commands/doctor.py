@@ -44,6 +44,7 @@ def doctor(
             "--run",
             metavar="FOLDER",
             help="Check instead whether the files, the database and the headers of this run agree.",
+            autocompletion=COMPLETIONS["runs"],
         ),
     ] = None,
     as_json: JsonOption = False,

@@ -56,6 +56,7 @@ class GeneratorOptions:
             metavar="GENERATOR",
             help="path.py[:name], path.cpp[:name], a built path.generator[:name], or a name of sdk.toml; several are"
             " tuned in one run. With --resume: the folder of a run.",
+            complete="resumed",
             is_argument=True,
         ),
     ] = ()

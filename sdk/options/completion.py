@@ -105,6 +105,11 @@ def _complete_runs(context: typer.Context, incomplete: str) -> list[str]:
     return [*runs, *(path for path in folders(context, incomplete) if not path.startswith(known))]
 
 
+def _complete_resumed(context: typer.Context, incomplete: str) -> list[str]:
+    """The runs after `--resume`; else a generator is wanted, and the shell offers files."""
+    return _complete_runs(context, incomplete) if context.params.get("resume") else []
+
+
 def _complete_devices(context: typer.Context, incomplete: str) -> list[str]:
     """What may be timed on: this machine, the devices of the inventory, and their labels."""
     offered = (_offer(_kinds), COMPLETIONS["inventory"], _offer(_labels))
@@ -124,6 +129,12 @@ def _techniques(context: typer.Context) -> Iterable[str]:
     return TECHNIQUES.names()
 
 
+def _models(context: typer.Context) -> Iterable[str]:
+    from halide_autotune.autotune_loop.search.models.model import MODELS
+
+    return MODELS.names()
+
+
 COMPLETIONS: dict[str, Completion] = {
     "targets": _offer(_targets),
     "weights": _offer(_weights),
@@ -132,5 +143,7 @@ COMPLETIONS: dict[str, Completion] = {
     "clocks": _offer(_clocks),
     "scheduler": _offer(_scheduler),
     "runs": _complete_runs,
+    "resumed": _complete_resumed,
     "techniques": _complete_techniques,
+    "models": _offer(_models),
 }

@@ -87,12 +87,12 @@ def _taken(annotation: Any) -> Iterator[DeclaredOption]:
 
 def _typer_parameter(option: DeclaredOption) -> inspect.Parameter:
     facts = option.facts
-    details: dict[str, Any] = {"help": facts.help, "metavar": facts.metavar or None}
+    completion = completion_of(option)
+    details: dict[str, Any] = {"help": facts.help, "metavar": facts.metavar or None, "autocompletion": completion}
     if facts.is_argument:
         info = typer.Argument(**details)
     else:
-        completion = completion_of(option)
-        info = typer.Option(*facts.flags, rich_help_panel=facts.panel or None, autocompletion=completion, **details)
+        info = typer.Option(*facts.flags, rich_help_panel=facts.panel or None, **details)
     default = facts.shown or plain(option.default)
     return inspect.Parameter(
         option.keyword,

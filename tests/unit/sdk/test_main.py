@@ -194,7 +194,7 @@ def test_starting_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == ""
 
 
-def test_completion_of_commands_and_of_profiles(tmp_path: Path) -> None:
+def test_completion_of_commands_and_of_values(tmp_path: Path) -> None:
     def complete(words: str) -> list[str]:
         done = run(
             cache=tmp_path,
@@ -210,6 +210,10 @@ def test_completion_of_commands_and_of_profiles(tmp_path: Path) -> None:
     assert complete("sdk tar") == ["targets"]
     assert complete("sdk targets show x86") == ["x86-64", "x86-64-avx512", "x86-mine"]
     assert complete("sdk doctor --target arm6") == ["arm64", "arm64-android"]
+    assert complete("sdk doctor --run exam") == ["examples/"]
+    assert complete("sdk autotune --model gauss") == ["gaussian_process"]
+    assert complete("sdk autotune --resume exam") == ["examples/"]
+    assert complete("sdk autotune exam") == [], "a generator: the shell offers files"
 
 
 def test_completion_can_be_installed(tmp_path: Path) -> None:
