@@ -37,7 +37,7 @@ from halide_autotune.sdk.commands.suggest import suggest
 from halide_autotune.sdk.commands.weights import weights
 from halide_autotune.sdk.options.completion_scripts import use_own_scripts
 from halide_autotune.sdk.options.help_text import help_text
-from halide_autotune.sdk.output import accept_every_text
+from halide_autotune.sdk.output import accept_every_text, open_closed_streams
 from halide_autotune.sdk.service.interrupts import end_in_order
 from halide_autotune.targets.errors import SdkError, remedy
 
@@ -78,6 +78,7 @@ _CommandLineError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (this process's if none is given) and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    open_closed_streams()
     accept_every_text()
     try:
         with end_in_order():

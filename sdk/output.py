@@ -24,6 +24,18 @@ _IN_ASCII = {"×": "x", "–": "-", "…": "...", "±": "+-", "·": "-", "°": "
 _READABLE = "readable"
 
 
+def open_closed_streams() -> None:
+    """Where a shell has closed a standard stream (`>&-`), what is printed there goes nowhere.
+
+    It is opened before anything else is: the next file would have its number, and get what children print.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  # the lowest free number is its own
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
 def accept_every_text() -> None:
     """Print what a terminal's or a log's encoding lacks in other letters: a name in another alphabet fails no run."""
     codecs.register_error(_READABLE, _in_other_letters)

@@ -168,6 +168,29 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert child.wait(240) == 1
 
 
+@pytest.mark.parametrize(
+    ("closed", "arguments", "code"),
+    [
+        (">&-", "--version", 0),
+        (">&-", "weights list --json", 0),
+        (">&-", "weights", 0),
+        ("<&- >&- 2>&-", "targets", 0),
+        ("2>&-", "targets show nobody", 1),
+    ],
+)
+def test_a_stream_that_is_closed_is_no_error(closed: str, arguments: str, code: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m halide_autotune.sdk.main {arguments} {closed}', sys.executable],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SDK_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+    assert not (tmp_path / "cache" / "crashes").exists()
+
+
 def test_a_full_disk_is_one_message(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
