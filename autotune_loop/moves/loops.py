@@ -28,6 +28,7 @@ _UNROLL_FACTORS = (2, 3, 4, 6, 8)
 _KEEPS_VECTOR = 0.75
 # Points: beginning a task takes as long as computing thousands.
 _LEAST_IN_TASK = 256
+_ENOUGH_TASKS = 64
 
 
 def split_loop(context: MoveContext) -> Draft | None:
@@ -171,7 +172,9 @@ def parallelize(context: MoveContext) -> Draft | None:
     loop = context.pick([each for each in free[-2:] if _has_enough_inside(context.structure, site, each)])
     if loop is None:
         return None
-    if context.source.random() < 0.4:
+    extents = context.structure.loop_extents(site)
+    # Tasks within tasks are of use where the outer ones are few.
+    if math.prod(extents[each] for each in now) >= _ENOUGH_TASKS or context.source.random() < 0.4:
         for each in now:
             stage = stage.with_kind(each, None)
     return with_stage(context.draft, site.func, site.stage, stage.with_kind(loop, LoopKind.PARALLEL))
