@@ -55,6 +55,8 @@ _FOUND: Mapping[tuple[str, ...], Origin] = {
 # Of the first batch so much is Halide's samples, which take longer to find and are seldom as fast. The rest is
 # sketches, and so is the second batch, which is made while the first is timed.
 _FIRST_SHARE = 0.25
+# What takes less is no search: a batch without samples may have the stage, too.
+_LEAST_SEARCH_S = 0.1
 _WITHOUT_VECTORS = "loops for vectors that fail"
 
 
@@ -342,5 +344,6 @@ class ScheduleProposals:
         """A failure of Halide's search for each batch that it was asked for and has given nothing: it took time."""
         given = {one.round_index for one in candidates if technique_of(one.point) == TechniqueName.SAMPLING}
         for task, round_index, stages_s in self.store.database.batches():
-            if task == task_index and "search" in stages_s and round_index not in given:
-                yield Outcome(TechniqueName.SAMPLING, None, stages_s["search"], round_index)
+            search_s = stages_s.get("search", 0.0)
+            if task == task_index and search_s >= _LEAST_SEARCH_S and round_index not in given:
+                yield Outcome(TechniqueName.SAMPLING, None, search_s, round_index)

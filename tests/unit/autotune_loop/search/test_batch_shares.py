@@ -195,6 +195,7 @@ def test_a_search_that_gave_nothing_in_all_its_time_counts_as_a_failure(make: Ma
 
     assert shares(None)[SAMPLING] > 0, "it was never tried"
     assert shares(50.0)[SAMPLING] == 0
+    assert shares(0.001) == shares(None), "nothing was searched"
 
 
 def test_what_is_being_timed_meanwhile_is_left_out_as_that_differs_between_equal_runs(make: Make) -> None:
