@@ -18,7 +18,7 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.declared_parameter import DeclaredParameter, parameters_of_python
 from halide_autotune.targets.generator.preload import Preload
 from halide_autotune.targets.generator.python_server import LONGEST_MESSAGE_BYTES
-from halide_autotune.targets.process.child_guard import forget, start_child
+from halide_autotune.targets.process.child_guard import forget, start_child, watch_over
 from halide_autotune.targets.process.content_cache import file_sha256
 from halide_autotune.targets.process.limited_process import (
     ProcessLimits,
@@ -133,14 +133,19 @@ class PythonGeneratorProgram:
             with server_end:
                 self._request(arguments, limits, variables, [server_end.fileno(), log.fileno()])
             timed_out, stopped, paused_s = False, False, 0.0
+            ended: dict[str, Any] = {}
             pid = _answer(answers, limits.time_s + _AFTER_KILL_S).get("pid")
             if pid is not None:
-                timed_out, stopped, paused_s = await_child(pid, answers.fileno(), limits, stop)
-                if timed_out or stopped:
-                    kill_group(pid)
-            ended = _answer(answers, _AFTER_KILL_S)
-            if pid is not None and not ended:
-                kill_group(pid)  # the server has died, and cannot
+                watch_over(pid)  # it has a group of its own, which a server that is killed leaves alone
+                try:
+                    timed_out, stopped, paused_s = await_child(pid, answers.fileno(), limits, stop)
+                    if timed_out or stopped:
+                        kill_group(pid)
+                    ended = _answer(answers, _AFTER_KILL_S)
+                finally:
+                    if not ended:
+                        kill_group(pid)  # the server has died, and cannot
+                    forget(pid)
             duration_s = time.monotonic() - started - paused_s
             return ProcessOutcome(
                 exit_code=ended.get("exit_code", -signal.SIGKILL),

@@ -18,10 +18,12 @@ When the first socket closes, the server ends with its children.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.util
 import json
 import os
 import select
+import signal
 import socket
 import sys
 import traceback
@@ -37,6 +39,9 @@ _MODULE_NAME = "sdk_user_generator"
 # More than the kernel lets a socket of this kind carry at once.
 LONGEST_MESSAGE_BYTES = 2**18
 _LONGEST_TRACEBACK = 20_000
+_LIBC = ctypes.CDLL(None)
+# Of linux/prctl.h.
+_PR_SET_PDEATHSIG = 1
 
 
 class _Child(NamedTuple):
@@ -175,8 +180,10 @@ def _serve(connection: socket.socket) -> None:
 
 def _start(request: dict[str, Any], files: list[int], of_server: Iterable[socket.socket]) -> _Child:
     answers, log = socket.socket(fileno=files[0]), files[1]
+    server = os.getpid()
     pid = os.fork()
     if pid == 0:
+        _end_with(server)
         for each in (answers, *of_server):
             each.close()
         _run(request, log)
@@ -185,6 +192,16 @@ def _start(request: dict[str, Any], files: list[int], of_server: Iterable[socket
     with contextlib.suppress(ProcessLookupError):
         os.setpgid(pid, pid)
     return _Child(pid, answers)
+
+
+def _end_with(parent: int) -> None:
+    """Have this child killed when its parent dies: until the client knows its pid, nobody else can.
+
+    It may have died already.
+    """
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _run(request: dict[str, Any], log: int) -> NoReturn:

@@ -49,7 +49,7 @@ def watch_over(group: int) -> None:
     """Have a process group killed when this process ends, even by SIGKILL, unless it is forgotten before.
 
     Args:
-        group: the process ID of its leader, a child that has not been waited for.
+        group: the process ID of its leader, which has not been waited for.
     """
     _tell(b"+%d\n" % group)
 

@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +34,7 @@ from halide_autotune.targets.process.limited_process import LOG_TAIL_BYTES, Proc
 from halide_autotune.targets.process.stop_signal import StopSignal
 from halide_autotune.targets.profile.loader import load_profile
 from halide_autotune.targets.schedule.autoschedulers import profile_autoscheduler
-from tests.process_state import PATIENCE_S, await_file, has_ended, under_a_time_limit
+from tests.process_state import PATIENCE_S, await_condition, await_file, has_ended, under_a_time_limit
 
 SEEDED = Path(__file__).parent / "generators" / "seeded.py"
 LIMITS = ProcessLimits(time_s=240.0, memory_bytes=2 * 2**30)
@@ -53,6 +55,24 @@ class Forking(hl.Generator):
         with open(self.where, "w") as file:
             file.write(f"{os.getpid()} {child}\\n")
         time.sleep(1000)
+"""
+# Runs a generator, and tells which process groups are watched over.
+CLIENT = """
+import os, sys
+from pathlib import Path
+from halide_autotune.targets.process import child_guard
+watch_over = child_guard.watch_over
+
+def told(group):
+    watch_over(group)
+    with open(sys.argv[2], "a") as file:
+        file.write(f"{group}\\n")
+
+child_guard.watch_over = told
+from halide_autotune.targets.generator.python_program import PythonGeneratorProgram
+from halide_autotune.targets.process.limited_process import ProcessLimits
+program = PythonGeneratorProgram(Path(sys.argv[1]), os.environ)
+program.run(sys.argv[3:], ProcessLimits(600.0, 2 * 2**30))
 """
 
 Compile = Callable[..., GeneratedFiles | GeneratorFailure]
@@ -178,6 +198,37 @@ def test_nothing_stays_behind(open_text: Open, tmp_path: Path, how: str) -> None
     assert not outcome.succeeded
     assert (outcome.timed_out, outcome.stopped) == (how == "time limit", how == "stop")
     assert len(ids) == 2 and all(has_ended(pid) for pid in ids)
+
+
+def test_a_killed_client_leaves_nothing(settings: Settings, tmp_path: Path) -> None:
+    file, note, watched = tmp_path / "forking.py", tmp_path / "ids", tmp_path / "watched"
+    file.write_text(FORKING)
+    arguments = ["-g", "forking", "-o", str(tmp_path), "-e", "object", "target=host", f"where={note}"]
+    command = [sys.executable, "-c", CLIENT, str(file), str(watched), *arguments]
+    client = subprocess.Popen(command, env=settings.environment, stderr=subprocess.DEVNULL)
+    try:
+        ids = [int(word) for word in await_file(note).split()]
+        await_condition(lambda: str(ids[0]) in watched.read_text().split(), "the client knows of the run")
+        # Also where the server is killed before it can end its runs.
+        os.kill(int(watched.read_text().split()[0]), signal.SIGSTOP)
+    finally:
+        client.kill()
+        client.wait()
+    assert len(ids) == 2 and all(has_ended(pid) for pid in ids)
+
+
+def test_a_run_ends_with_its_server(open_text: Open, tmp_path: Path) -> None:
+    """Whoever knows of it: the client may not yet."""
+    program = open_text(FORKING)
+    note = tmp_path / "ids"
+    arguments = ["-g", "forking", "-o", str(tmp_path), "-e", "object", "target=host", f"where={note}"]
+    answers, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with answers, server_end, open(tmp_path / "log", "wb") as log:
+        program._request(arguments, ProcessLimits(600.0, 2 * 2**30), {}, [server_end.fileno(), log.fileno()])
+        run, child = map(int, await_file(note).split())
+        os.kill(program._process.pid, signal.SIGKILL)
+        assert has_ended(run)
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_stop_at_the_very_start_leaves_nothing(settings: Settings, examples: Path, tmp_path: Path) -> None:
