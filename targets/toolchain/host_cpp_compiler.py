@@ -85,12 +85,14 @@ class HostCppCompiler:
         """The hash of everything that a generator's algorithm is made from; of the source alone if that is all.
 
         Headers with schedules are no part of it: else a generator that includes what `sdk ship` writes for it would
-        count as changed.
+        count as changed. Libraries of packages are, where pkg-config tells their folder.
 
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
         """
-        files = [file for file in self.files_of(source, build) if not file.name.endswith(_SCHEDULE_SUFFIX)]
+        libraries = _libraries(build, self._package_flags(build.packages, "--libs"))
+        every = dict.fromkeys([*self.files_of(source, build), *libraries])
+        files = [file for file in every if not file.name.endswith(_SCHEDULE_SUFFIX)]
         if files == [source]:
             return file_sha256(source)
         lines = [f"{os.path.relpath(file, source.parent)} {file_sha256(file)}" for file in files]
@@ -99,7 +101,7 @@ class HostCppCompiler:
     def files_of(self, source: Path, build: CppBuild) -> list[Path]:
         """Every file of the user's that a generator is made from: sources, headers, libraries, data.
 
-        Of the libraries those that are given by a path, or whose folder is.
+        Of the libraries those that are given by a path, or whose folder is; of packages none, as they are installed.
 
         Raises:
             ToolchainError, GeneratorError: as for `build_generator`.
@@ -126,7 +128,7 @@ class HostCppCompiler:
         libraries = [_linked(name) for name in build.libraries]
         packages = self._package_flags(build.packages, "--libs")
         inputs = [*map(str, objects), *map(str, ready), *link_flags, *libraries, *packages]
-        found = library_files(build.libraries)
+        found = _libraries(build, packages)
         files = [*objects, *ready, *found]
         shared = [path.parent.absolute() for path in found if ".so" in path.suffixes]
         folders = [f"-Wl,-rpath,{folder}" for folder in dict.fromkeys([self._halide.lib_dir, *shared])]
@@ -283,6 +285,11 @@ def language_flags(source: Path, flags: Sequence[str]) -> list[str]:
 
 def _linked(library: str) -> str:
     return library if is_library_path(library) or library.startswith("-") else f"-l{library}"
+
+
+def _libraries(build: CppBuild, package_flags: Sequence[str]) -> list[Path]:
+    """The files of libraries, those of packages among them; for one that is missing the linker has the better words."""
+    return [file for file in library_files([*build.libraries, *package_flags]) if file.is_file()]
 
 
 def _read_note(note: Path) -> dict[Path, str] | None:

@@ -189,6 +189,28 @@ def test_a_package_gives_its_flags(project: Path, build: CppBuild, halide: Halid
     assert compiler.build_generator(project / "source/scale.cpp", bare).is_file()
 
 
+def test_a_library_counts_whose_folder_a_package_tells(
+    project: Path, build: CppBuild, halide: HalideInstall, cache: ContentCache
+) -> None:
+    (project / "offset.pc").write_text(f"Name: offset\nDescription: it\nVersion: 1\nLibs: -L{project} -loffset\n")
+    compiler = HostCppCompiler(halide, cache, {**os.environ, "PKG_CONFIG_PATH": str(project)})
+    named = with_values(build, {"sources": [project / "source/stage.cpp"], "packages": ["offset"]})
+    reference = parse_generator(str(project / "source/scale.cpp"), (), named)
+    source, shared = project / "source/offset.c", project / "liboffset.so"
+
+    def built_with(offset: int) -> tuple[Path, str]:
+        source.write_text(f"int offset(void) {{ return {offset}; }}\n")
+        subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", str(shared)], check=True)
+        return compiler.build_generator(reference.file, named), generator_sha256(reference, compiler)
+
+    first, was = built_with(3)
+    second, is_now = built_with(4)
+    assert first != second and was != is_now
+    assert shared not in compiler.files_of(reference.file, named), "a farm's workers have their own"
+    done = subprocess.run([str(second)], capture_output=True, text=True, check=False)
+    assert "available Generators are" in done.stderr
+
+
 def test_only_c_plus_plus_is_built(examples: Path, build: CppBuild) -> None:
     with pytest.raises(UsageError, match=r"--source is for a generator that is built from C\+\+, not for .*\.py"):
         parse_generator(str(examples / "separable_filter.py"), (), build)
