@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from halide_autotune.targets.errors import EmulatorError, ProfileError, UsageError, os_error_as
-from halide_autotune.targets.process.compiler_run import find_compiler, run_compiler
+from halide_autotune.targets.process.compiler_run import compiler_facts, find_compiler, run_compiler
 from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
 from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 from halide_autotune.targets.profile.profile import MachineParameters
@@ -53,14 +53,14 @@ def build_simulated_clock(compiler_environment: Mapping[str, str], cache: Conten
     Raises:
         ToolchainError: no C compiler is installed, or it fails.
     """
+    fix = "On Debian: apt-get install gcc. The emulator's own time (--clock emulated) needs none."
+    compiler = find_compiler(_COMPILERS, compiler_environment, "The simulated clock needs a C compiler", fix)
     sources = _sources()
-    key = ["simulated clock", *_FLAGS]
+    key = ["simulated clock", *compiler_facts(compiler), *_FLAGS]
     for path in sources:
         key += [path.name, file_sha256(path)]
 
     def build(output: Path) -> None:
-        fix = "On Debian: apt-get install gcc. The emulator's own time (--clock emulated) needs none."
-        compiler = find_compiler(_COMPILERS, compiler_environment, "The simulated clock needs a C compiler", fix)
         files = [str(path) for path in sources if path.suffix == ".c"]
         failure = "The simulated clock's plug-in does not compile"
         run_compiler([compiler, *_FLAGS, *files, "-o", str(output)], compiler_environment, failure, compiler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from halide_autotune.targets.errors import ToolchainError
+from halide_autotune.targets.process.content_cache import file_sha256
 from halide_autotune.targets.process.disk_space import full_disk
 from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 from halide_autotune.targets.process.stop_signal import StopSignal
@@ -77,6 +79,18 @@ def find_compiler(names: Sequence[str], environment: Mapping[str, str], purpose:
         if found := shutil.which(name, path=environment.get("PATH", "")):
             return found
     raise ToolchainError(f"{purpose}: none of {', '.join(names)} is installed.", next_step=next_step)
+
+
+def compiler_facts(compiler: str) -> list[str]:
+    """Return what files that a compiler builds for this machine depend on, beside their sources and flags.
+
+    It is for cache keys: machines may share a cache.
+
+    Raises:
+        OSError: the compiler cannot be read.
+    """
+    program = Path(compiler).resolve()
+    return [platform.machine(), *platform.libc_ver(), str(program), file_sha256(program)]
 
 
 def first_errors(log: str, mark: re.Pattern[str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from halide_autotune.targets.errors import GeneratorError, ToolchainError
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.targets.process.atomic_write import write_atomically
-from halide_autotune.targets.process.compiler_run import find_compiler, first_errors
+from halide_autotune.targets.process.compiler_run import compiler_facts, find_compiler, first_errors
 from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
 from halide_autotune.targets.process.limited_process import ProcessLimits, run_limited
 from halide_autotune.targets.process.scratch_folder import scratch_folder
@@ -45,6 +45,8 @@ _ERROR = re.compile(r"\berror\b|undefined reference|cannot find -l|multiple defi
 
 class HostCppCompiler:
     """Compiles C++ against the Halide wheel, cached by the content of the sources and of every header they read.
+
+    Another compiler, another C library or another kind of machine finds nothing of this one's in the cache.
 
     Args:
         stop: kills the compiler when it is set, which is an error like any other.
@@ -132,8 +134,7 @@ class HostCppCompiler:
         files = [*objects, *ready, *found]
         shared = [path.parent.absolute() for path in found if ".so" in path.suffixes]
         folders = [f"-Wl,-rpath,{folder}" for folder in dict.fromkeys([self._halide.lib_dir, *shared])]
-        facts = ["link", self._halide.version, str(self._halide.root)]
-        key = [*facts, *inputs, *folders, *(file_sha256(file) for file in files)]
+        key = ["link", *self._tools, *inputs, *folders, *(file_sha256(file) for file in files)]
         command = [
             self._compiler(),
             *inputs,
@@ -190,8 +191,13 @@ class HostCppCompiler:
 
         return precompiled_header(self._halide, self._cache, self._compiler(), flags, run)
 
+    @cached_property
+    def _tools(self) -> list[str]:
+        """What everything that is built depends on."""
+        return [self._halide.version, str(self._halide.root), *compiler_facts(self._compiler())]
+
     def _key(self, source: Path, flags: Sequence[str]) -> list[str]:
-        return ["object", self._halide.version, str(self._halide.root), *flags, file_sha256(source)]
+        return ["object", *self._tools, *flags, file_sha256(source)]
 
     def _compile_flags(self, source: Path, build: CppBuild) -> list[str]:
         stubs = stub_folder(source, build, self._cache, self.build_generator, self._environment)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.halide_install import HalideInstall
-from halide_autotune.targets.process.content_cache import ContentCache, file_sha256
+from halide_autotune.targets.process.compiler_run import compiler_facts
+from halide_autotune.targets.process.content_cache import ContentCache
 
 _HEADER = "Halide.h"
 
@@ -31,11 +32,10 @@ def precompiled_header(
     Raises:
         ToolchainError: the cache folder cannot be written, or the compiler was stopped.
     """
-    program = Path(compiler).resolve()
-    if "clang" in program.name:  # takes none by itself
+    if "clang" in Path(compiler).resolve().name:  # takes none by itself
         return None
     header = halide.include_dir / _HEADER
-    key = ["precompiled", halide.version, str(halide.root), file_sha256(program), *flags]
+    key = ["precompiled", halide.version, str(halide.root), *compiler_facts(compiler), *flags]
     try:
         path = cache.get_or_build(
             key, ".gch", lambda output: run([compiler, "-x", "c++-header", *flags, str(header), "-o", str(output)])

@@ -40,6 +40,18 @@ def test_built_once(cache: ContentCache) -> None:
     assert first.stat().st_mtime_ns == built_ns
 
 
+@pytest.mark.toolchain
+def test_built_again_by_another_compiler(tmp_path: Path) -> None:
+    compiler = tmp_path / "gcc"
+
+    def built_by(name: str) -> bytes:
+        compiler.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho {name} > "$2"\n')
+        compiler.chmod(stat.S_IRWXU)
+        return build_simulated_clock({"PATH": str(tmp_path)}, ContentCache(tmp_path / "cache")).read_bytes()
+
+    assert [built_by(name) for name in ("one", "another")] == [b"one\n", b"another\n"]
+
+
 def test_without_a_compiler(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match=r"needs a C compiler: none of gcc, cc, clang") as caught:
         build_simulated_clock({"PATH": str(tmp_path)}, ContentCache(tmp_path / "cache"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -163,6 +164,29 @@ def test_a_shipped_header_makes_another_executable_of_the_same_generator(
     (project / "source/scale.schedule.h").write_text("// shipped\n")
     assert compiler.build_generator(source, build) != without
     assert generator_sha256(reference, compiler) == was
+
+
+def test_another_compiler_and_another_machine_find_nothing_in_the_cache(
+    halide: HalideInstall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, program = tmp_path / "answer.c", tmp_path / "bin/g++"
+    source.write_text("int answer(void) { return 42; }\n")
+    program.parent.mkdir()
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    cache = ContentCache(tmp_path / "cache")
+
+    def built_by(compiler: str) -> Path:
+        program.write_text(f'#!/bin/sh\n# {compiler}\nexec {shutil.which("g++")} "$@"\n')
+        program.chmod(0o755)
+        return HostCppCompiler(halide, cache, environment).build_plugin(source)
+
+    made = [built_by("one"), built_by("another")]
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    made.append(built_by("one"))
+    monkeypatch.setattr("platform.libc_ver", lambda: ("glibc", "1.0"))
+    made.append(built_by("one"))
+    assert len(set(made)) == 4 and built_by("one") == made[-1]
+    assert len(list(cache.root.glob("[0-9a-f][0-9a-f]/*.o"))) == 4
 
 
 def test_what_is_missing_is_named_with_the_option_that_gives_it(
