@@ -44,13 +44,13 @@ static void check_names(const struct invocation *invocation, const struct overri
     }
 }
 
-static void take_estimates(struct argument *argument, const char *size) {
+static void take_estimates(struct argument *argument, bool has_size) {
     const struct halide_filter_argument_t *meta = argument->estimated;
     const int64_t *const *estimates = meta->buffer_estimates;
     for (int i = 0; i < meta->dimensions; i++) {
         const int64_t *min = estimates ? estimates[2 * i] : NULL;
         const int64_t *extent = estimates ? estimates[2 * i + 1] : NULL;
-        if (!size && (!min || !extent)) {
+        if (!has_size && (!min || !extent)) {
             fail(EXIT_USAGE, "usage",
                  "The buffer '%s' has no estimates: call set_estimates on it in the generator, or give --size %s=E0xE1.",
                  meta->name, meta->name);
@@ -164,18 +164,22 @@ static void prepare_buffer(struct argument *argument, const struct options *opti
         fail(EXIT_USAGE, "usage", "The buffer '%s' has %d dimensions; at most %d are supported.", meta->name,
              (int)meta->dimensions, MAX_DIMENSIONS);
     }
-    const char *size = find_override(&options->sizes, meta->name);
-    argument->input_file = find_override(&options->inputs, meta->name);
-    if (argument->input_file && size) {
+    const struct override *size = find_override(&options->sizes, meta->name);
+    const struct override *file = find_override(&options->inputs, meta->name);
+    if (size && file && size->is_default == file->is_default) {
         fail(EXIT_USAGE, "usage", "The input '%s' takes its size from its file: remove --size.", meta->name);
     }
+    /* What the program is called with wins over what it was built with. */
+    if (size && file && file->is_default) file = NULL;
+    if (file) size = NULL;
+    argument->input_file = file ? file->value : NULL;
     argument->buffer.type = meta->type;
     argument->buffer.dimensions = meta->dimensions;
     if (argument->input_file) {
         read_input_shape(argument);
     } else {
-        take_estimates(argument, size);
-        if (size) take_size(argument, size);
+        take_estimates(argument, size != NULL);
+        if (size) take_size(argument, size->value);
     }
     memcpy(argument->requested, argument->dim, sizeof argument->dim);
     set_strides(argument);
@@ -236,7 +240,8 @@ void prepare_arguments(struct invocation *invocation, const struct runner_kernel
             prepare_buffer(argument, options);
             invocation->argv[i] = &argument->buffer;
         } else {
-            set_scalar(argument, find_override(&options->scalars, argument->meta->name));
+            const struct override *value = find_override(&options->scalars, argument->meta->name);
+            set_scalar(argument, value ? value->value : NULL);
             invocation->argv[i] = &argument->scalar;
         }
     }

@@ -54,13 +54,19 @@ bool names_agree(const char *name, size_t length, const char *other) {
     return length == other_length && memcmp(name, other, length) == 0;
 }
 
-const char *find_override(const struct overrides *overrides, const char *name) {
-    const char *value = NULL;
+const struct override *find_override(const struct overrides *overrides, const char *name) {
+    const struct override *found = NULL;
     for (int i = 0; i < overrides->count; i++) {
         const struct override *item = &overrides->items[i];
-        if (names_agree(item->name, item->name_length, name)) value = item->value;
+        if (names_agree(item->name, item->name_length, name)) found = item;
     }
-    return value;
+    return found;
+}
+
+static void mark_as_defaults(struct overrides *overrides) {
+    for (int i = 0; i < overrides->count; i++) {
+        overrides->items[i].is_default = true;
+    }
 }
 
 /* Returns `name` in `folder`; the name itself if that is NULL or the name is absolute. Never freed. */
@@ -237,6 +243,8 @@ void parse_options(int argc, char **argv, struct options *options) {
     options->folder = default_count > 0 ? folder_of(argv[0]) : NULL;
     parse_words(runner_defaults, default_count, table, count, options);
     options->folder = NULL;
+    mark_as_defaults(&options->sizes);
+    mark_as_defaults(&options->inputs);
     parse_words((const char *const *)argv + first, argc > first ? argc - first : 0, table, count, options);
     timing->is_simulated = options->simulated_cores > 0;
     if (options->help) return;

@@ -46,6 +46,7 @@ struct override {
     const char *name;
     size_t name_length;
     const char *value;
+    bool is_default; /* of `runner_defaults` */
 };
 
 struct overrides {
@@ -159,8 +160,8 @@ _Noreturn void fail(int exit_code, const char *kind, const char *format, ...) __
 void parse_options(int argc, char **argv, struct options *options);
 /* Whether names are equal without the number after '$', which Halide adds to repeated names in one process. */
 bool names_agree(const char *name, size_t length, const char *other);
-/* Returns the last value given for `name`, or NULL. */
-const char *find_override(const struct overrides *overrides, const char *name);
+/* Returns the last that is given for `name`, or NULL. */
+const struct override *find_override(const struct overrides *overrides, const char *name);
 
 /* listing.c */
 void list_kernels(void);

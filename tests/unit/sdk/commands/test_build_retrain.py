@@ -16,6 +16,7 @@ from halide_autotune.autotune_loop.cost_model.training_report import TrainingOut
 from halide_autotune.autotune_loop.specification.options import LearnOptions
 from halide_autotune.autotune_loop.store.sample_file import Sample, write_sample
 from halide_autotune.sdk.settings import Settings
+from halide_autotune.targets.build.runner_input_file import write_input_file
 from halide_autotune.weights.weights_file import Weights, read_weights
 from tests.run_specs import make_record
 from tests.unit.autotune_loop.store.test_featurization import random_featurization
@@ -168,6 +169,23 @@ def test_a_benchmark_is_built_for_what_it_is_called_with(run: Run, tmp_path: Pat
     assert read_arrays(tmp_path / "out")[0].values.tolist() == [[21] * 40] * 20
     other = subprocess.run([*program, "--scalar", "gain=4"], capture_output=True, text=True, check=False)
     assert other.returncode == 3 and "4242" in other.stdout
+    sized = [*program, "--size", "image=44x22"]
+    subprocess.run([*sized, "--write-reference", "out"], capture_output=True, check=True)
+    assert len(set(read_arrays(tmp_path / "out")[0].values.flat)) > 1, "the data are random, not the file's"
+    other = subprocess.run([*sized, "--input", "image=any"], capture_output=True, text=True, check=False)
+    assert other.returncode == 2 and "takes its size from its file: remove --size" in other.stdout
+
+
+def test_a_benchmark_that_is_built_for_a_size_takes_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "particular.py").write_text(_PARTICULAR)
+    write_input_file(numpy.full((20, 40), 7, dtype=numpy.uint8), tmp_path / "image.raw")
+    sizes = ("--scalar", "gain=3", "--size", "output=40x20", "--size", "image=64x32")
+    done = run("build", "particular.py", *sizes, "-o", "made")
+    assert done.code == 0, done.err
+    program = [str(tmp_path / "made/particular_benchmark"), "--kernel", "particular"]
+    given = ["--input", f"image={tmp_path}/image.raw"]
+    subprocess.run([*program, *given, "--write-reference", "out"], capture_output=True, check=True)
+    assert read_arrays(tmp_path / "out")[0].values.tolist() == [[21] * 40] * 20
 
 
 @pytest.mark.parametrize(
