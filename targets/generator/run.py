@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from halide_autotune.targets.errors import GeneratorError, os_error_as
 from halide_autotune.targets.generator.preload import Preload
 from halide_autotune.targets.generator.program import GeneratorProgram
 from halide_autotune.targets.process.disk_space import full_disk
@@ -32,6 +33,8 @@ EMITTED_SUFFIXES = {
 SCHEDULE_PATH = "schedule_path"
 _LOG_LINES_SHOWN = 6
 _PLAIN_PATH = re.compile(r"[^\s=,]*")
+_PLAIN_PLACE = Path("/tmp")
+_TMPDIR_STEP = "Set TMPDIR to a folder whose path has no white space, '=' or ','."
 
 
 class GeneratorFailureReason(Enum):
@@ -184,13 +187,19 @@ def _uncompiled(files: Mapping[str, Path], request: GeneratorRequest) -> tuple[G
 def plain_folder(folder: Path) -> Iterator[Path]:
     """Give the folder by a path that Halide's command line takes: a link if its path has white space, '=' or ','.
 
-    Adams2019 reads a parameter up to the first white space and aborts on the rest; the generator's main splits its
-    arguments at '=', and lists at ','.
+    Adams2019 aborts on what follows white space in a parameter; the generator's main splits at '=', and lists at ','.
+
+    Raises:
+        GeneratorError: a link is needed, TMPDIR has such a path, too, and nothing can be made in /tmp.
     """
     if _PLAIN_PATH.fullmatch(str(folder)):
         yield folder
         return
-    with scratch_folder("folder") as links:
+    is_plain = _PLAIN_PATH.fullmatch(tempfile.gettempdir())
+    what = f"A generator cannot be given the path {folder}, and a link to it cannot be made in {_PLAIN_PLACE}"
+    with contextlib.ExitStack() as held:
+        with contextlib.nullcontext() if is_plain else os_error_as(GeneratorError, what, next_step=_TMPDIR_STEP):
+            links = held.enter_context(scratch_folder("folder", None if is_plain else _PLAIN_PLACE))
         link = links / "folder"
         link.symlink_to(folder.absolute(), target_is_directory=True)
         yield link

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from halide_autotune.targets.errors import GeneratorError
+from halide_autotune.targets.generator import run
 from halide_autotune.targets.generator.run import plain_folder
 
 
@@ -20,6 +23,20 @@ def test_an_odd_folder_is_reached_by_a_plain_path(tmp_path: Path, name: str) -> 
         (plain / "made").touch()
     assert not plain.exists() and not plain.parent.exists()
     assert sorted(path.name for path in folder.iterdir()) == ["kept", "made"]
+
+
+def test_a_temporary_folder_may_be_odd_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "c=d"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with plain_folder(folder) as plain:
+        assert "=" not in str(plain) and plain.samefile(folder)
+    assert not plain.parent.exists()
+    monkeypatch.setattr(run, "_PLAIN_PLACE", tmp_path / "missing")
+    words = "a link to it cannot be made in .*missing"
+    with pytest.raises(GeneratorError, match=words) as caught, plain_folder(folder):
+        pass
+    assert "TMPDIR" in caught.value.next_step
 
 
 def test_a_plain_folder_is_itself(tmp_path: Path) -> None:
