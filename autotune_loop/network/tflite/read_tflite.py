@@ -24,7 +24,7 @@ from halide_autotune.autotune_loop.network.tflite.tflite_file import (
     open_tflite,
     place_names,
 )
-from halide_autotune.autotune_loop.network.tflite.tflite_operators import TfliteCall, Unsupported, operators_of
+from halide_autotune.autotune_loop.network.tflite.tflite_operators import BEFORE, TfliteCall, Unsupported, operators_of
 from halide_autotune.targets.errors import NetworkError
 
 _ELEMENTS = {"FLOAT32": ElementType.FLOAT32, "INT8": ElementType.INT8}
@@ -64,6 +64,11 @@ def tensor_name(place: int) -> str:
 def tensor_place(name: str) -> int:
     """The place in the file of a network's tensor; 't5_as_6' is t5 in another shape."""
     return int(name[1:].partition("_")[0])
+
+
+def is_in_file(name: str) -> bool:
+    """Whether the file has a network's tensor; what comes before an activation that it has fused, it has not."""
+    return not name.endswith(BEFORE)
 
 
 def _network(file: TfliteFile) -> Network:

@@ -16,7 +16,7 @@ from halide_autotune.autotune_loop.network.layer_check import (
     compare,
 )
 from halide_autotune.autotune_loop.network.operators import Activation, ElementType, Network, OperatorKind
-from halide_autotune.autotune_loop.network.tflite.read_tflite import tensor_place
+from halide_autotune.autotune_loop.network.tflite.read_tflite import is_in_file, tensor_place
 from halide_autotune.autotune_loop.network.tflite.reference_process import Kernels, reference_tensors
 from halide_autotune.autotune_loop.network.tflite.tflite_weights import tflite_weights
 
@@ -64,15 +64,17 @@ class TfliteModel:
         return found
 
     def check(self, inputs: Sequence[Array], made: Mapping[str, Array], outputs: Sequence[Array]) -> CheckedNetwork:
-        """Each with the reference's tensor."""
+        """Each with the reference's tensor; an activation that the file has fused, with what it is done to."""
         right, tolerances = self._computed(inputs), _tolerances(self.network)
-        layers: list[CheckedLayer] = []
+        layers: list[CheckedLayer | None] = []
         # Tensors with other numbers than the reference's, and the wrong layer that they come of.
         causes: dict[str, str] = {}
         for each in self.network.operators:
             name = each.output.name
             cause = next((causes[tensor.name] for tensor in each.inputs if tensor.name in causes), None)
-            if each.kind is not OperatorKind.RESHAPE:
+            if not is_in_file(name):
+                layers.append(None)
+            elif each.kind is not OperatorKind.RESHAPE:
                 found = compare("+".join(each.places), made[name], right[tensor_place(name)], tolerances[name])
                 layers.append(replace(found, follows_from=None if found.is_right else cause))
                 cause = None if found.is_right else cause or found.name
@@ -87,7 +89,7 @@ class TfliteModel:
     def _computed(self, inputs: Sequence[Array]) -> dict[int, Array]:
         """What is right for inputs, by places in the file."""
         tensors = [*self.network.outputs, *(operator.output for operator in self.network.operators)]
-        wanted = {tensor_place(tensor.name): math.prod(tensor.shape) for tensor in tensors}
+        wanted = {tensor_place(each.name): math.prod(each.shape) for each in tensors if is_in_file(each.name)}
         kernels = Kernels.OPTIMISED if _has_elu(self.network) else Kernels.REFERENCE
         return reference_tensors(self.path, kernels, inputs, wanted)
 

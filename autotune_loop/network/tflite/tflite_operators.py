@@ -15,6 +15,8 @@ from halide_autotune.autotune_loop.network.tflite.tflite_file import TfliteTenso
 _FUSED = {0: Activation.NONE, 1: Activation.RELU, 3: Activation.RELU6}
 _SAME, _VALID = 0, 1
 _AXES = ("rows", "columns")
+# At the end of the name of what an activation is done to that the file has fused: it has no tensor of its own.
+BEFORE = "_before"
 Settings = dict[str, int]
 
 
@@ -75,7 +77,7 @@ def _with_activation_apart(operator: Operator) -> list[Operator]:
     does_it = operator.kind in (*TAKES_ACTIVATION, OperatorKind.ACTIVATION)
     if does_it or operator.activation is Activation.NONE or operator.output.element is ElementType.INT8:
         return [operator]
-    between = replace(operator.output, name=f"{operator.output.name}_before")
+    between = replace(operator.output, name=f"{operator.output.name}{BEFORE}")
     after = replace(operator, kind=OperatorKind.ACTIVATION, inputs=(between,), settings={})
     return [replace(operator, output=between, activation=Activation.NONE, slope=0.0), after]
 

@@ -154,3 +154,31 @@ def test_what_follows_a_wrong_layer_is_not_told_as_wrong(model: Any, tmp_path: P
     following = {name for name, each in checked.items() if each and each.follows_from == "+".join(first.places)}
     assert following == {each.output.name for each in layers[layers.index(takers[0]) : -1]}
     assert [each.is_right or each.follows_from == "+".join(first.places) for each in found.outputs] == [True, True]
+
+
+def test_what_an_activation_is_fused_into_is_checked_with_it(keras: Any, tmp_path: Path) -> None:
+    """Before it there are numbers below 0, which no tensor of the file has."""
+    layers = keras.layers
+    source = keras.Input(batch_shape=(1, 8, 6, 4))
+    pooled = layers.ReLU()(layers.AveragePooling2D(2)(source))
+    value = layers.Conv2D(3, 1)(layers.ReLU()(layers.MaxPooling2D(1)(pooled - 0.2)))
+    path = write_tflite(randomized(keras.Model(source, value)), tmp_path / "fused.tflite", is_int8=False)
+    opened, right = open_model(str(path)), Interpreted(path)
+    network = opened.network
+    inputs, made = right_tensors(network, right)
+    names = [each.output.name for each in network.operators]
+    apart = [place for place, name in enumerate(names) if name.endswith("_before")]
+    assert len(apart) == 2
+    for place in apart:
+        made[names[place]] -= 1.0
+    outputs = [made[each.name].copy() for each in network.outputs]
+    checked = opened.check(inputs, made, outputs)
+    assert [place for place, each in enumerate(checked.layers) if each is None] == apart
+    assert all(each is None or each.is_right for each in (*checked.layers, *checked.outputs))
+    first, *following = network.operators[apart[0] + 1 :]
+    for each in (first, *following):
+        made[each.output.name] += 1.0
+    # Across the second one, too, what is off follows from the first that is wrong.
+    found = opened.check(inputs, made, outputs).layers
+    assert [bool(each and each.is_wrong) for each in found].count(True) == 1
+    assert {each.follows_from for each in found if each} == {None, "+".join(first.places)}
