@@ -13,6 +13,7 @@ from halide_autotune.autotune_loop.report.comparison import compare_runs
 from halide_autotune.autotune_loop.report.comparison_page import print_comparison
 from halide_autotune.autotune_loop.report.recorded_run import read_recorded_run
 from halide_autotune.autotune_loop.report.run_page import PageOptions, print_page
+from halide_autotune.autotune_loop.report.schedule_table import COLUMNS
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from tests.chromium_page import CHROMIUM, ChromiumPage
 from tests.explained_schedules import explain_folder
@@ -143,6 +144,19 @@ def test_the_keyboard_reaches_what_a_mouse_does(run: ChromiumPage) -> None:
     run.press("Enter")
     assert run.evaluate("document.querySelector('[aria-sort]').ariaSort") == "ascending"
     assert run.evaluate("document.querySelector('#schedules pre')") is None
+
+
+def test_schedules_are_in_the_order_of_a_column_and_those_without_a_number_come_last(run: ChromiumPage) -> None:
+    column = [name for name, _ in COLUMNS].index("predicted (ms)")
+    run.evaluate(f"rows.forEach((row) => {{ if (row.index % 3 === 0) row.cells[{column}] = null; }})")
+    for is_down in (False, True):
+        run.evaluate(f"document.querySelectorAll('#schedules th button')[{column}].click()")
+        cells = run.evaluate(
+            f"[...document.querySelectorAll('#schedules tbody tr')].map((row) => row.cells[{column}].textContent)"
+        )
+        numbers = [float(cell) for cell in cells if cell]
+        assert len(cells) == 80 and len(numbers) == 53
+        assert numbers == sorted(numbers, reverse=is_down) and cells[53:] == [""] * 27
 
 
 def test_the_legend_hides_a_line(run: ChromiumPage) -> None:
