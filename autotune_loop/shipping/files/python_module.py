@@ -12,19 +12,22 @@ from halide_autotune.autotune_loop.shipping.provenance import Fact, Provenance, 
 from halide_autotune.autotune_loop.shipping.ship_manifest import ShippedSchedule
 
 PYTHON_CHECK = '''\
-def normal_names(text):
+def normal_name(name, numbers):
     """Without the numbers by which Halide tells apart what has one name in one process."""
+    first, *others = name.split("$")
+    if re.fullmatch("[a-z][0-9]+", first):
+        first = numbers.setdefault(first, f"{first[0]}#{len(numbers)}")
+    elif re.fullmatch("lambda_[0-9]*", first):
+        first = "lambda"
+    return "$".join([first, *(part for part in others if not re.fullmatch("[0-9]*", part))])
+
+
+def normal_names(text):
+    """As normal_name, for all that are in a text."""
     numbers = {}
 
     def normal(found):
-        if not re.match("[A-Za-z_]", found[0]):
-            return found[0]
-        first, *others = found[0].split("$")
-        if re.fullmatch("[a-z][0-9]+", first):
-            first = numbers.setdefault(first, f"{first[0]}#{len(numbers)}")
-        elif re.fullmatch("lambda_[0-9]+", first):
-            first = "lambda"
-        return "$".join([first, *(part for part in others if part and not part.isdigit())])
+        return normal_name(found[0], numbers) if re.match("[A-Za-z_]", found[0]) else found[0]
 
     return re.sub("[A-Za-z_][A-Za-z0-9_$]*|[0-9][A-Za-z0-9_]*", normal, text)
 
@@ -66,7 +69,7 @@ def check_pipeline(pipeline, strict):
     """Raise RuntimeError where the Funcs are not those that the schedule was made for; warn where only their
     definitions or Halide itself have changed. With `strict` a changed definition raises, too."""
     funcs = all_funcs(pipeline)
-    names = [normal_names(func.name()).partition("#")[0] for func in funcs]
+    names = [normal_name(func.name(), {}).partition("#")[0] for func in funcs]
     for index in range(max(len(names), len(FUNCS))):
         now = repr(names[index]) if index < len(names) else "missing"
         was = repr(FUNCS[index][0]) if index < len(FUNCS) else "not there"

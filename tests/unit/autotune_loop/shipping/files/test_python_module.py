@@ -1,4 +1,4 @@
-"""A schedule that Halide's Python cannot make ships as C++; its Python module says so where it is applied."""
+"""A shipped Python module knows the Funcs that it was made for, and says what Halide's Python cannot make."""
 
 from __future__ import annotations
 
@@ -32,6 +32,25 @@ PROVENANCE = {
     "tuned_spread_ms": 0.1,
     "tuned_low_ms": None,
 }
+
+
+def test_the_module_names_funcs_as_the_table_of_a_pipeline_does() -> None:
+    """Only a name that is a letter and digits as a whole is one that Halide has given, and the number after `$`."""
+    import halide as hl
+
+    x = hl.Var("x")
+    names = ("lambda_7", "conv-b2", "conv-b2", "3x", "3x", "c1_b2", "")
+    funcs = [hl.Func(name) if name else hl.Func() for name in names]
+    for place, func in enumerate(funcs):
+        func[x] = funcs[place - 1][x] + 1 if place else x
+    rows = [FuncRow(name, 0, 0) for name in ("lambda", *names[1:-1], "f")]
+    text = print_python_module(Schedule("blur", (), (), ()), "blur_host", PROVENANCE, rows)
+    module: dict[str, object] = {}
+    exec(compile(text, "blur_host_schedule.py", "exec"), module)
+    apply_schedule = module["apply_schedule"]
+    assert callable(apply_schedule)
+    with pytest.warns(UserWarning, match="made with Halide told"):
+        apply_schedule(hl.Pipeline([funcs[-1]]), hl.get_host_target())
 
 
 def test_the_module_of_a_schedule_that_python_cannot_make_raises() -> None:
