@@ -38,7 +38,8 @@ class Promise:
     def of(cls, facts: Mapping[str, Any], place: str, than: str = DEFAULT) -> Promise:
         """What the provenance of a shipped schedule says.
 
-        The speed-up is that of the play-off, where it was against that schedule; else the two medians of its turns.
+        The speed-up is that of the play-off, where it was against that schedule; else the two medians of its turns, but
+        where parameters were tuned: there the default is of other parameters than those of the schedule.
 
         Args:
             place: where the facts are from, for messages.
@@ -53,7 +54,7 @@ class Promise:
         # Earlier versions did not say it of a size's own schedule, which is compared with nothing else.
         said = facts.get("speed_up_than", GENERAL if "size" in facts else None)
         of_pairs = _figure(facts, "speed_up", place) if said == than else None
-        of_medians = None if default_ms is None else default_ms / tuned_ms
+        of_medians = None if default_ms is None or "default_parameters" in facts else default_ms / tuned_ms
         return cls(tuned_ms, of_pairs or of_medians, str(facts.get("clock")), _sizes_of(facts), than)
 
     def called_with(self, inputs: KernelInputs) -> KernelInputs:

@@ -24,6 +24,13 @@ def test_a_play_off_against_the_default_is_better_known_than_two_medians() -> No
     assert Promise.of({**FACTS, "default_ms": None}, "f").speed_up is None
 
 
+def test_the_default_of_other_parameters_is_not_what_is_timed_today() -> None:
+    facts = {**FACTS, "speed_up": 1.6, "default_parameters": "vector=1", "tuned_parameters": "vector=16"}
+    for said in ("default parameters", "incumbent"):
+        assert Promise.of({**facts, "speed_up_than": said}, "f").speed_up is None
+    assert Promise.of({**facts, "speed_up_than": "default parameters", "size": "input=96x64"}, "f").speed_up is None
+
+
 def test_a_sizes_own_schedule_is_faster_than_that_for_all_sizes() -> None:
     facts = {**FACTS, "default_ms": None, "speed_up": 1.6, "size": "input=96x64"}
     for said in ({}, {"speed_up_than": GENERAL}):  # earlier versions did not say it
