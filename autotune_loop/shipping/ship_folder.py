@@ -94,7 +94,7 @@ def write_ship_folder(
     texts: Mapping[str, str],
     parameter_sets: Sequence[ShippedParameters] = (),
 ) -> ShipManifest:
-    """Add schedules and parameters to a folder, or replace them; returns the new manifest.
+    """Add schedules and parameters to a folder, in place of what it has for their targets; returns the new manifest.
 
     One process writes at a time, and its files are moved into place once all of them are on the disk.
 
@@ -110,14 +110,14 @@ def write_ship_folder(
         with file_lock(folder):
             # It has what another process has shipped meanwhile.
             before = _open(folder)
-            _check_names((*before.schedules, *shipped), (*before.parameter_sets, *parameter_sets))
-            # The new run of a target need not have schedules for the single sizes of the older one.
-            new = {(schedule.name, schedule.target_profile) for schedule in shipped}
-            kept = [one for one in before.schedules if not (one.for_size and (one.name, one.target_profile) in new)]
-            by_function = {schedule.function_name: schedule for schedule in (*kept, *shipped)}
-            schedules = tuple(sorted(by_function.values(), key=lambda s: (s.name, s.function_name)))
-            by_target = {(one.name, one.target_profile): one for one in (*before.parameter_sets, *parameter_sets)}
-            sets = tuple(one for _, one in sorted(by_target.items()))
+            # A run replaces all of an older one of its target, which may have had schedules for single sizes, tuned
+            # parameters, or schedules that are for other parameters than the new ones.
+            new = {*map(_place, shipped), *map(_place, parameter_sets)}
+            kept = [one for one in before.schedules if _place(one) not in new]
+            kept_sets = [one for one in before.parameter_sets if _place(one) not in new]
+            _check_names((*kept, *shipped), (*kept_sets, *parameter_sets))
+            schedules = tuple(sorted((*kept, *shipped), key=lambda one: (one.name, one.function_name)))
+            sets = tuple(sorted((*kept_sets, *parameter_sets), key=_place))
             all_texts = {**texts, **_dispatch_texts(schedules)}
             _check_free(folder, before, all_texts)
             hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in all_texts.items()}
@@ -128,6 +128,11 @@ def write_ship_folder(
             _write_all(folder, {**all_texts, FILE_NAME: manifest.to_json()})
             _put_in_place(folder)
     return manifest
+
+
+def _place(one: ShippedSchedule | ShippedParameters) -> tuple[str, str]:
+    """The generator's function and the profile that it is for."""
+    return one.name, one.target_profile
 
 
 def _writing(folder: Path) -> AbstractContextManager[None]:

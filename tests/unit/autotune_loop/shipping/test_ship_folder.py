@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 
 from halide_autotune.autotune_loop.shipping.files.func_table import FuncRow
 from halide_autotune.autotune_loop.shipping.ship_folder import dispatch_target, open_ship_folder, write_ship_folder
-from halide_autotune.autotune_loop.shipping.ship_manifest import FILE_NAME, ShipManifest, ShippedSchedule, read_manifest
+from halide_autotune.autotune_loop.shipping.ship_manifest import (
+    FILE_NAME,
+    ShipManifest,
+    ShippedParameters,
+    ShippedSchedule,
+    read_manifest,
+)
 from halide_autotune.autotune_loop.shipping.sizes.request import SizeOutcome, SizeVerdict
 from halide_autotune.targets.errors import RunFolderError, UsageError
 
@@ -96,6 +102,26 @@ def test_schedules_of_single_sizes_go_with_the_run_they_came_from(tmp_path: Path
     assert not (tmp_path / small.header).exists()
 
 
+def test_what_an_older_run_of_a_target_has_shipped_goes(tmp_path: Path) -> None:
+    """Of a schedule and its parameters, of a schedule alone, and of parameters alone."""
+    values, facts = {"vector": "16"}, {"generator": "blur"}
+    texts = {ARM.header: "made\n", ARM.python_module: "made\n"}
+    of_arm = ShippedParameters("blur", "arm64", ("blur.arm64.parameters.toml",), facts, {}, values)
+    of_host = ShippedParameters("blur", "host", ("blur.host.parameters.toml",), facts, {}, values)
+    both = {each.files[0]: "made\n" for each in (of_arm, of_host)}
+    write_ship_folder(tmp_path, [ARM], {**texts, **both}, [of_arm, of_host])
+    assert read_manifest(tmp_path).parameter_sets == (of_arm, of_host)
+
+    found = write(tmp_path, ARM)
+    assert (found.schedules, found.parameter_sets) == ((ARM,), (of_host,))
+    assert {*files(tmp_path)} == {*found.files, FILE_NAME} >= {ARM.header, *of_host.files}
+    assert not {*files(tmp_path)} & {*of_arm.files}
+
+    found = write_ship_folder(tmp_path, [], {of_arm.files[0]: "made\n"}, [of_arm])
+    assert (found.schedules, found.parameter_sets) == ((), (of_arm, of_host))
+    assert {*files(tmp_path)} == {*of_arm.files, *of_host.files, FILE_NAME}
+
+
 def test_nothing_foreign_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(RunFolderError, match=r"has files that were not shipped, such as notes\.txt"):
@@ -148,7 +174,8 @@ def test_a_folder_is_read_as_it_was_or_as_it_is(tmp_path: Path, monkeypatch: pyt
 
 def test_processes_that_ship_at_once_lose_nothing(tmp_path: Path) -> None:
     schedules = [
-        replace(ARM, function_name=f"f{n}", header=f"f{n}.h", python_module=f"f{n}.py", provenance={}) for n in range(8)
+        replace(ARM, name=f"f{n}", function_name=f"f{n}_arm64", header=f"f{n}.h", python_module=f"f{n}.py")
+        for n in range(8)
     ]
     with ThreadPoolExecutor(len(schedules)) as pool:
         list(pool.map(lambda schedule: write(tmp_path, schedule), schedules))
