@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,11 +131,15 @@ def confirm_winner(
         message=result.verdict.message,
         tuned=_time(result.times[won]),
         default=default_time,
+        no_default=run.facts.published.no_default if default_time is None else None,
         speed_up=result.verdict.speed_up(baseline),
         own=_time(result.times[0]) if baseline == OWN and result.times[0] else None,
         by_device={},
     )
-    facts = replace(run.facts, published=published, clock=result.clock)
+    # The play-off's default is of the full search, whatever the run had time for.
+    facts = replace(
+        run.facts, published=published, clock=result.clock, tuned_unix_s=time.time(), default_is_greedy=False
+    )
     return replace(run, facts=facts, record=_record_of(run, place, result.clock))
 
 

@@ -11,6 +11,7 @@ import pytest
 from halide_autotune.autotune_loop.shipping.confirmation import confirm_winner
 from halide_autotune.autotune_loop.shipping.generator_sources import GeneratorSources
 from halide_autotune.autotune_loop.specification.options import DeviceOptions
+from halide_autotune.autotune_loop.store.published import NoDefault
 from halide_autotune.sdk.project.preparation import Workbench
 from halide_autotune.sdk.select.trial_place import open_trial_place
 from halide_autotune.sdk.settings import Settings
@@ -39,7 +40,10 @@ def test_what_wins_ships_with_its_new_times_and_what_does_not_stays(
         quick = tmp_path / "quick.schedule.h"
         quick.write_text(schedule_of(li2018(sources.halide, 2), program, profile))
         (published,) = read_run_schedules(folder)
-        run = replace(published, header_text=quick.read_text())
+        # A run of long ago, whose own search for a default has failed.
+        untold = replace(published.facts.published, default=None, no_default=NoDefault("its search failed (crashed)"))
+        of_run = replace(published.facts, published=untold, tuned_unix_s=0.0, default_is_greedy=True)
+        run = replace(published, header_text=quick.read_text(), facts=of_run)
         workbench = Workbench(sources.halide, ContentCache(settings.cache_folder), sources.compiler)
         place = open_trial_place(run, DeviceOptions(), workbench, settings, lambda step: None)
         assert place.device.threads == 2, "as many as the schedule was made for"
@@ -52,6 +56,7 @@ def test_what_wins_ships_with_its_new_times_and_what_does_not_stays(
         # By the turns in pairs: what one of them takes at a moment of its own says nothing on a busy machine.
         assert won.speed_up is not None and won.speed_up.low is not None and won.speed_up.low > 1
         assert won.tuned != run.facts.published.tuned
+        assert won.no_default is None and not facts.default_is_greedy and facts.tuned_unix_s > 0.0
         assert "times as fast as the incumbent (95 % interval" in won.speed_up_text
 
         with pytest.raises(GeneratorError, match=r"best\.total\.schedule\.h is not shipped\. .*incumbent"):
