@@ -364,8 +364,9 @@ def _lanes(g: hl.Generator, channels: int) -> int:
 def _schedule_blocks(g: hl.Generator, total: hl.Func, reach: tuple[hl.RVar, ...], shape: Size) -> None:
     """Sum a block of channels at some pixels in registers, and let each core read the weights of its own channels."""
     lanes = min(int(g.block), g.natural_vector_size(hl.Float(32)))
-    # Some blocks of weights that lie one after the other.
-    counts = [int(g.block) // lanes * many for many in (1, 2, 4)]
+    # Some blocks of weights that lie one after the other; of one with more vectors than are summed at once, a part.
+    each = int(g.block) // lanes
+    counts = [(each if each <= _VECTORS else 1) * many for many in (1, 2, 4)]
     vectors = tuple(count for count in counts if count <= _VECTORS and shape[0] % (count * lanes) == 0)
     block = block_in_registers(g.target(), vectors, shape[1:], 4 * int(g.channels_in) * int(g.stride_columns))
     tasks = take_blocks(g.output, block.vectors * lanes, lanes, block, shape[0], hl.TailStrategy.Auto)

@@ -59,6 +59,8 @@ def fastest_blocks(
     tasks = [task for each in generators for task in each.tasks]
     for task, tuned in zip(tasks, found.tuned, strict=True):
         key, block = usual_of[task.key]
-        if tuned.untuned_ms is not None:
-            fastest[key] = min(fastest.get(key, (tuned.untuned_ms, block)), (tuned.untuned_ms, block))
+        own = tuned.published.own
+        # One that could not be timed says nothing: the default is another schedule.
+        if own is not None:
+            fastest[key] = min(fastest.get(key, (own.median_ms, block)), (own.median_ms, block))
     return {key: block for key, (_, block) in fastest.items()}

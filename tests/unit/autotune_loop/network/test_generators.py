@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from halide_autotune.autotune_loop.network.operators import Activation
+from halide_autotune.autotune_loop.network.operators import Activation, Operator, OperatorKind, Tensor
+from halide_autotune.autotune_loop.network.packed_floats import blocks_of
 from tests.activations import ACTIVATIONS, SLOPE
 from tests.generator_files import generator_file
 
@@ -65,6 +66,7 @@ def check(name: str, settings: dict[str, Any], inputs: list[Picture], wanted: Pi
         {**SAME, "groups": 4, "activation": "relu"},
         {**SAME, "block": 4, "activation": "relu6", "adds": True},
         {"kernel_rows": 1, "kernel_columns": 1, "block": 6, "groups": 2},
+        {**SAME, "channels_out": 128, "block": 128},
         *({"activation": each.value, "adds": True, "has_bias": False} for each in Activation),
     ],
 )
@@ -85,6 +87,20 @@ def test_a_convolution_computes_what_tensorflow_does(settings: dict[str, Any], t
     inputs = [picture, np.ascontiguousarray(packed)]
     wanted = with_the_rest(np.asarray(tf.concat(found, -1))[0], inputs, known)
     check("Convolution", known, inputs, wanted)
+
+
+@pytest.mark.parametrize("target", ["arm-64-linux", "x86-64-linux-avx-avx2-f16c-fma-sse41"])
+def test_a_block_may_have_more_vectors_than_are_summed_at_once(target: str) -> None:
+    import halide as hl
+
+    operator = Operator(OperatorKind.CONVOLUTION, (), (), Tensor("made", (9, 7, 64)), {})
+    convolution = generator_file("float_operators").Convolution
+    for block in blocks_of(operator):
+        known = {"kernel_rows": 3, "kernel_columns": 3, "groups": 1, "channels_out": 64, "block": block, **PLAIN}
+        taken = [drawn(11, 9, 8), drawn(64 // block, 3, 3, 8, block), drawn(64)]
+        with hl.GeneratorContext(hl.Target(target)):
+            made = convolution.call(*map(hl.Buffer, taken), generator_params={**known, **SMALL})
+        made.compile_to_lowered_stmt("/dev/null", made.infer_arguments(), target=hl.Target(target))
 
 
 @pytest.mark.parametrize(
