@@ -269,9 +269,9 @@ def test_what_holds_the_device_ten_times_as_long_as_others_is_ended(
 ) -> None:
     batch = candidates(store, 2)
     for seconds in held_s:
-        before = Measurement("yardstick", "pi", Clock.WALL, (1.0,), "time", True)
+        before = Measurement("f_reference_a0", "pi", Clock.WALL, (1.0,), "time", True)
         store.database.add_measurement(before, "sample", seconds)
-        of_another_task = Measurement("another_task", "pi", Clock.WALL, (1.0,), "time", True)
+        of_another_task = Measurement("g_reference_a1", "pi", Clock.WALL, (1.0,), "time", True)
         store.database.add_measurement(of_another_task, "sample", 0.001)
     machine = Machine(true_times(batch))
     measure(store, machine, batch)
