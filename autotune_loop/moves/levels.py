@@ -79,16 +79,14 @@ def _apart(context: MoveContext, name: str) -> Draft:
 def _made_for(structure: DraftStructure, name: str) -> set[str]:
     """What is computed in others' loops for a Func alone, or for such Funcs."""
     found = {name}
-    while True:
-        more = {
-            each
-            for each, func in structure.draft.funcs.items()
-            if each not in found and func.compute not in (None, ROOT) and not func.frozen
-            if (users := structure.users.get(each)) and all(user.func in found for user in users)
-        }
-        if not more:
-            return found - {name}
+    while more := {
+        each
+        for each, func in structure.draft.funcs.items()
+        if each not in found and func.compute not in (None, ROOT) and not func.frozen
+        if (users := structure.users.get(each)) and all(user.func in found for user in users)
+    }:
         found |= more
+    return found - {name}
 
 
 def _inside(func: FuncDraft, before: str | None, now: str) -> FuncDraft:

@@ -63,19 +63,25 @@ def _with_loops(context: MoveContext, site: Site, stage: StageDraft, gone: Mappi
     """The draft with another stage, and what was computed at loops of it that are gone at those in their place."""
     draft = with_stage(context.draft, site.func, site.stage, stage)
     moved = redirect(draft, site.func, gone)
-    for name, func in moved.funcs.items():
-        # Another stage of the Func may have loops of these names, which stay.
-        if func != draft.funcs[name] and _is_within(context.structure, name, site):
-            draft = draft.with_func(name, func)
+    changed = [name for name, func in moved.funcs.items() if func != draft.funcs[name]]
+    # Another stage of the Func may have loops of these names, which stay.
+    inside = _read_within(context.structure, site) if changed else set()
+    for name in changed:
+        if name in inside:
+            draft = draft.with_func(name, moved.funcs[name])
     return draft
 
 
-def _is_within(structure: DraftStructure, name: str, site: Site) -> bool:
-    """Whether all that reads a Func is in the loops of a stage."""
-    return all(
-        user == site or (user.func != site.func and _is_within(structure, user.func, site))
-        for user in structure.users.get(name, ())
-    )
+def _read_within(structure: DraftStructure, site: Site) -> set[str]:
+    """What is read in the loops of a stage alone, by itself or by such Funcs."""
+    found: set[str] = set()
+    while more := {
+        name
+        for name, users in structure.users.items()
+        if name not in found and users and all(user == site or user.func in found for user in users)
+    }:
+        found |= more
+    return found
 
 
 def undo_split(context: MoveContext) -> Draft | None:
