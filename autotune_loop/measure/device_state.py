@@ -75,9 +75,8 @@ class DeviceState:
     gone: bool = False
     message: str = ""
     is_proved: bool = False
-    # When it first failed since it last timed a schedule, when it last did, and how often it came back in between.
+    # When it first failed since it last timed a schedule, and how often it came back since then.
     _failing_since_s: float | None = None
-    _failed_s: float = 0.0
     _fruitless_returns: int = 0
 
     @property
@@ -93,13 +92,13 @@ class DeviceState:
     def is_given_up(self, patience_s: float) -> bool:
         """Whether it was out of service for longer than that, or kept coming back without timing anything.
 
-        During a check the last answer counts: if this process was suspended since, another may already be there.
+        A check under way counts from when it was due: if this process was suspended, its answer may already be there.
         """
         if self.in_service or self.gone:
             return self.gone
         fruitless = self._fruitless_returns >= _FRUITLESS_RETURNS and self._failing_since_s is not None
         since_s = self._failing_since_s if fruitless else self.out_since_s
-        until_s = self._failed_s if self.checking else time.monotonic()
+        until_s = self.next_check_s if self.checking else time.monotonic()
         return since_s is not None and until_s - since_s > patience_s
 
     @property
@@ -120,9 +119,8 @@ class DeviceState:
     def out_of_service(self, kind: TroubleKind, message: str) -> None:
         """Record a failure; the time until the next check grows with every failure, but not while it is leased."""
         self.message = message
-        self._failed_s = time.monotonic()
-        self.out_since_s = self.out_since_s or self._failed_s
-        self._failing_since_s = self._failing_since_s or self._failed_s
+        self.out_since_s = self.out_since_s or time.monotonic()
+        self._failing_since_s = self._failing_since_s or time.monotonic()
         self.gone = kind.needs_a_person
         if kind is TroubleKind.LEASED:
             self.failures = 0

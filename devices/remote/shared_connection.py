@@ -25,13 +25,32 @@ _LONGEST_LEASE_S = 6 * 24 * 3600.0
 
 
 @dataclass
+class Users:
+    """How many there are; who comes or goes waits for nobody."""
+
+    count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def join(self) -> None:
+        """Count one more."""
+        with self._lock:
+            self.count += 1
+
+    def leave(self) -> bool:
+        """Count one less; return whether it was the last."""
+        with self._lock:
+            self.count -= 1
+            return self.count == 0
+
+
+@dataclass
 class SharedConnection:
-    """Used under its lock, but for `join` and `leave`: who comes or goes does not wait for what another one runs.
+    """Used under its lock.
 
     Attributes:
         own: the connection's own lease, which ends with it.
         taken_by_hand: the lease that this user has taken by hand; it counts until it ends, and is not renewed.
-        users: transports that are not closed.
+        users: transports that are not closed; counted without the lock.
         opened: a lease has been taken.
         governor_touched: the device was asked for another governor.
         lost_lease: someone else took the lease; each transport reports it once.
@@ -41,7 +60,7 @@ class SharedConnection:
     own: LeaseClaim
     taken_by_hand: Callable[[], LeaseToken | None]
     lock: threading.RLock = field(default_factory=threading.RLock)
-    users: int = 0
+    users: Users = field(default_factory=Users)
     opened: bool = False
     governor_touched: bool = False
     lost_lease: DeviceTrouble | None = None
@@ -49,18 +68,6 @@ class SharedConnection:
     _leased: bool = False
     _heartbeat: threading.Thread | None = None
     _ended: threading.Event = field(default_factory=threading.Event)
-    _counting: threading.Lock = field(default_factory=threading.Lock)
-
-    def join(self) -> None:
-        """Count one more transport."""
-        with self._counting:
-            self.users += 1
-
-    def leave(self) -> bool:
-        """Count one transport less; return whether it was the last."""
-        with self._counting:
-            self.users -= 1
-            return self.users == 0
 
     @property
     def claim(self) -> LeaseClaim:
@@ -130,7 +137,7 @@ class SharedConnection:
         if not self.lock.acquire(blocking=False):
             return  # the operation in progress keeps the lease
         try:
-            if self.session.connected and self.users:
+            if self.session.connected and self.users.count:
                 self.change_over()
                 take_lease(self.session, self.claim)
                 self._leased = True

@@ -77,7 +77,7 @@ class AgentTransport:
         self._place = device.remote
         self._connection = connection
         self._session, self._lock = connection.session, connection.lock
-        connection.join()
+        connection.users.join()
         self._heard_of_loss = connection.lost_lease
         self._name = secrets.token_hex(8)
         self._files = SessionFiles(self._session, device.name, self._name, self._lease)
@@ -216,7 +216,7 @@ class AgentTransport:
             if self._closed:
                 return
             self._closed = True
-            is_last = self._connection.leave()
+            is_last = self._connection.users.leave()
             if is_last:
                 self._connection.end_heartbeat(_CLOSING_S)
             may_ask = held or is_last  # else it would be in the middle of another one's question
