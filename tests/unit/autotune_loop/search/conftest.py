@@ -17,10 +17,18 @@ from halide_autotune.autotune_loop.search.schedule_proposals import ScheduleProp
 from halide_autotune.autotune_loop.specification.options import RunOptions
 from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.process.stop_signal import StopSignal
+from tests.contract.writing_process import RECORD
 from tests.drafted_pipelines import recorded
 from tests.proposal_setting import NAME, Make, Setting
 from tests.run_specs import make_record, make_spec, make_task
 from tests.scripted_executor import ScriptedExecutor
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    made = RunStore(tmp_path / "run", RECORD, resume=False)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,17 +21,10 @@ from halide_autotune.targets.build.executable import Executable
 from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
 from halide_autotune.weights.weights_file import write_weights
-from tests.contract.writing_process import RECORD, candidate
+from tests.contract.writing_process import candidate
 from tests.fake_time import FakeTime
 from tests.scripted_builder import builder, no_task
 from tests.unit.weights.test_weights_file import random_weights
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[RunStore]:
-    made = RunStore(tmp_path / "run", RECORD, resume=False)
-    yield made
-    made.close()
 
 
 def test_each_technique_knows_what_the_batch_has_and_the_last_one_fills_it(

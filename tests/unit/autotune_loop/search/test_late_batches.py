@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
@@ -34,17 +34,10 @@ from halide_autotune.autotune_loop.store.run_store import RunStore
 from halide_autotune.targets.build.executable import Executable, KernelObject
 from halide_autotune.targets.errors import GeneratorError, KernelLinkError
 from halide_autotune.targets.generator.run import GeneratorFailure, GeneratorFailureReason
-from tests.contract.writing_process import RECORD, candidate
+from tests.contract.writing_process import candidate
 from tests.fake_time import FakeTime
 from tests.scripted_builder import builder, no_task
 from tests.scripted_executor import ScriptedExecutor
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[RunStore]:
-    made = RunStore(tmp_path / "run", RECORD, resume=False)
-    yield made
-    made.close()
 
 
 def done() -> Future[Any]:
