@@ -11,20 +11,22 @@ LINE_BYTES = 64
 
 
 def lines_touched(access: Access, loops: Iterable[tuple[float, float]]) -> float:
-    """The cache lines that an access touches over some loops, each counted once.
+    """The cache lines that an access and its copies touch over some loops, each counted once.
 
-    The loops, and the lanes of a vector as one of them, are taken from the smallest stride to the largest. One that
-    moves within what is touched so far, or by rows within these rows, extends it, as the windows of a stencil do; any
-    other repeats it.
+    The copies and the lanes of a vector count as loops do. They are taken from the smallest stride to the largest. One
+    that moves within what is touched so far, or by rows within these rows, extends it, as the windows of a stencil do;
+    any other repeats it.
 
     Args:
         loops: of each, the elements that a step moves the access, and how many steps there are.
     """
     line_elements = LINE_BYTES / access.element_bytes
     span, rows, row_stride, repeated = 1.0, 1.0, 0.0, 1.0
-    moves = [*loops]
+    moves = [*loops, *access.copies]
+    if access.strides is None:
+        repeated *= access.count
     if access.lane_stride is None:
-        repeated = float(access.lanes)
+        repeated *= access.lanes
     else:
         moves.append((access.lane_stride, access.lanes))
     for stride, steps in sorted((abs(stride), steps) for stride, steps in moves if stride and steps > 1):

@@ -23,7 +23,7 @@ class Touched:
     """An access with the lines that it touches.
 
     Attributes:
-        lines: over the loops from each depth on: the first over all that are around it, the last of one access.
+        lines: over the loops from each depth on: the first over all that are around it, the last of its copies once.
     """
 
     access: Access
@@ -62,11 +62,12 @@ class TouchingLoop:
     def fetched_bytes(self, cache_bytes: float) -> float:
         """What comes from beyond a cache while the loop runs once.
 
-        Where what one iteration touches fits, the next one finds there what both touch.
+        Where what one iteration touches fits, the next one finds there what both touch. A branch has no next one: it
+        is taken in a share of what is around it.
         """
         if self.body_bytes <= cache_bytes:
-            return self.all_bytes
-        own = LINE_BYTES * sum(each.access.count * each.lines[self.depth] for each in self.own)
+            return extent_of(self.loop) * self.body_bytes if self.loop.kind == "branch" else self.all_bytes
+        own = LINE_BYTES * sum(each.lines[self.depth] for each in self.own)
         return extent_of(self.loop) * (own + sum(each.fetched_bytes(cache_bytes) for each in self.inside))
 
     def _touched_bytes(self, depth: int) -> float:

@@ -5,69 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "Halide.h"
-#include "../pipeline/json.h"
+#include "loop.h"
 #include "values_at_estimates.h"
 
 namespace halide_sdk {
-
-inline std::string text_of(double number) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.12g", number);
-    return text;
-}
-
-// How the lanes of an access lie: so many elements apart, or anywhere.
-struct Access {
-    std::string buffer;
-    bool is_store = false, is_predicated = false;
-    int lanes = 1, element_bytes = 1;
-    std::optional<int64_t> lane_stride;
-    // By loop, the outermost first, how many elements a step moves it; nothing where data decides.
-    std::optional<std::vector<double>> strides;
-
-    bool operator<(const Access &other) const { return key() < other.key(); }
-
-private:
-    using Key = std::tuple<const std::string &, bool, bool, int, int, const std::optional<int64_t> &,
-                           const std::optional<std::vector<double>> &>;
-    Key key() const {
-        return {buffer, is_store, is_predicated, lanes, element_bytes, lane_stride, strides};
-    }
-};
-
-// What one Func's stages do in the body of a loop, the loops inside left out.
-struct Computation {
-    // Kind of operation → how many vectors of the target's width, or scalars.
-    std::map<std::string, double> operations;
-    std::map<Access, int> accesses;
-};
-
-struct Allocation {
-    std::string buffer;
-    // Unknown where data decides.
-    std::optional<double> bytes;
-    bool is_constant = false;
-    Halide::MemoryType memory = Halide::MemoryType::Auto;
-};
-
-struct Loop {
-    std::string name, func, kind;
-    // Unknown where data decides.
-    std::optional<double> extent;
-    int branches = 0;
-    std::map<std::string, Computation> computations;
-    std::vector<Allocation> allocations;
-    std::vector<std::unique_ptr<Loop>> loops;
-};
 
 // Counts what a statement's expressions do.
 class ExpressionsOf : public Halide::Internal::IRGraphVisitor {
@@ -148,7 +97,7 @@ private:
     // What is bound has its value while the rest is looked at.
     void visit(const Halide::Internal::Let *op) override {
         include(op->value);
-        values_.push(op->name, values_.of(op->value));
+        values_.push(op->name, op->value);
         include(op->body);
         values_.pop(op->name);
     }
@@ -178,7 +127,7 @@ private:
             access.strides.emplace();
             for (size_t i = 0; i < depth_; i++) access.strides->push_back(at.slope(i));
         }
-        computation_.accesses[access]++;
+        computation_.accesses[access].push_back(at.is_known ? std::floor(at.number) : 0);
     }
 
     // Nothing where the lanes are anywhere.
@@ -212,14 +161,15 @@ private:
     ValuesAtEstimates values_;
     Loop root_;
     Loop *around_ = &root_;
-    size_t depth_ = 0;
-    // Of the loops around, the outermost first.
-    std::vector<double> extents_;
+    // The loops around, the outermost first.
+    std::vector<LoopAround> loops_;
+    // Those of them of which it is settled whether this is the first iteration.
+    std::set<std::string> settled_;
     std::vector<std::string> funcs_ = {""};
 
     using IRVisitor::visit;
 
-    ExpressionsOf here() { return {around_->computations[funcs_.back()], values_, target_, depth_}; }
+    ExpressionsOf here() { return {around_->computations[funcs_.back()], values_, target_, loops_.size()}; }
 
     void visit(const Halide::Internal::ProducerConsumer *op) override {
         if (op->is_producer) funcs_.push_back(op->name);
@@ -228,33 +178,73 @@ private:
     }
 
     void visit(const Halide::Internal::For *op) override {
+        const Value extent = values_.of(op->extent);
+        if (extent.is_known && extent.number <= 0) {
+            return in_first_iterations([&] { return values_.of(op->extent).number; }, op);
+        }
+        const auto other = loop_that_begins_otherwise(op->extent, extent);
+        if (other) return apart_from_first_iteration(*other, op);
         auto loop = std::make_unique<Loop>();
         loop->name = op->name;
         loop->func = funcs_.back();
         loop->kind = kind_of(op->for_type);
-        const Value extent = values_.of(op->extent);
-        if (extent.is_known) loop->extent = std::max(0.0, extent.number);
-        if (loop->extent && *loop->extent == 0) return;
-        Value at = values_.of(op->min);
-        if (at.is_known) {
-            at.number += std::floor(loop->extent.value_or(1) / 2);
-            at.slopes.resize(depth_ + 1);
-            at.slopes[depth_] = 1;
-        }
-        values_.push(op->name, at);
+        if (extent.is_known) loop->extent = extent.number;
+        values_.push_loop(op->name, op->min, loop->extent.value_or(1), loops_.size());
         body_of(std::move(loop), op->body);
         values_.pop(op->name);
     }
 
+    // The loop around in whose first iteration an extent is so much larger or smaller than in the others that it counts.
+    std::optional<LoopAround> loop_that_begins_otherwise(const Halide::Expr &expr, const Value &extent) {
+        std::optional<LoopAround> found;
+        double most = (1 - mostly) * extent.number;
+        for (size_t i = 0; extent.is_known && i < loops_.size(); i++) {
+            const LoopAround &loop = loops_[i];
+            if (!has_others(loop)) continue;
+            const Value first = values_.in_first_iteration(loop.name, [&] { return values_.of(expr); });
+            const double expected = extent.number - extent.slope(i) * std::floor(loop.extent / 2);
+            const double apart = std::abs(std::max(0.0, first.number) - std::max(0.0, expected)) / loop.extent;
+            if (!first.is_known || apart <= most) continue;
+            most = apart;
+            found = loop;
+        }
+        return found;
+    }
+
+    // A branch for the first iteration of a loop around, and one for the others.
+    void apart_from_first_iteration(const LoopAround &loop, const Halide::Internal::Stmt &statement) {
+        settled_.insert(loop.name);
+        values_.in_first_iteration(loop.name, [&] { branch(statement, 1 / loop.extent); });
+        branch(statement, 1 - 1 / loop.extent);
+        settled_.erase(loop.name);
+    }
+
+    // A statement that runs only in first iterations of loops around it, so often in each: each has a branch.
+    template<typename TimesIn>
+    void in_first_iterations(TimesIn times_in, const Halide::Internal::Stmt &statement) {
+        // A branch is a loop, too.
+        const std::vector<LoopAround> around = loops_;
+        for (const LoopAround &loop : around) {
+            if (!has_others(loop)) continue;
+            settled_.insert(loop.name);
+            values_.in_first_iteration(loop.name, [&] {
+                const double times = times_in();
+                if (times / loop.extent > 1 - mostly) branch(statement, std::min(1.0, times) / loop.extent);
+            });
+            settled_.erase(loop.name);
+        }
+    }
+
+    // Whether the first iteration of a loop is to be told from others.
+    bool has_others(const LoopAround &loop) const { return loop.extent > 1 && !settled_.count(loop.name); }
+
     void body_of(std::unique_ptr<Loop> loop, const Halide::Internal::Stmt &body) {
         Loop *outside = around_;
         around_ = loop.get();
-        extents_.push_back(loop->extent.value_or(1));
+        loops_.push_back({loop->name, loop->extent.value_or(1)});
         outside->loops.push_back(std::move(loop));
-        depth_++;
         body.accept(this);
-        depth_--;
-        extents_.pop_back();
+        loops_.pop_back();
         around_ = outside;
     }
 
@@ -271,7 +261,7 @@ private:
 
     void visit(const Halide::Internal::LetStmt *op) override {
         here().value(op->value);
-        values_.push(op->name, values_.of(op->value));
+        values_.push(op->name, op->value);
         if (op->value.type().is_bool()) values_.name_condition(op->name, op->value);
         op->body.accept(this);
         values_.pop(op->name);
@@ -303,16 +293,23 @@ private:
 
     // Each case as often as it is taken; where data decides, as if always.
     void visit(const Halide::Internal::IfThenElse *op) override {
-        const auto share = values_.share(op->condition, extents_);
+        const auto share_of = [&] { return values_.share(op->condition, loops_); };
+        const auto share = share_of();
         around_->branches++;
         here().value(op->condition);
-        branch(op->then_case, share.value_or(1));
-        if (op->else_case.defined()) branch(op->else_case, share ? 1 - *share : 1);
+        case_of(op->then_case, share.value_or(1), [&] { return share_of().value_or(0); });
+        if (!op->else_case.defined()) return;
+        case_of(op->else_case, share ? 1 - *share : 1, [&] { return 1 - share_of().value_or(1); });
+    }
+
+    template<typename ShareOf>
+    void case_of(const Halide::Internal::Stmt &body, double share, ShareOf share_in_first) {
+        if (share == 0) return in_first_iterations(share_in_first, body);
+        if (share >= mostly) return body.accept(this);
+        if (share > 1 - mostly) branch(body, share);
     }
 
     void branch(const Halide::Internal::Stmt &body, double share) {
-        if (share >= mostly) return body.accept(this);
-        if (share <= 1 - mostly) return;
         auto loop = std::make_unique<Loop>();
         loop->func = funcs_.back();
         loop->kind = "branch";
@@ -320,62 +317,6 @@ private:
         body_of(std::move(loop), body);
     }
 };
-
-inline std::string json_of(const std::optional<double> &number) { return number ? text_of(*number) : "null"; }
-
-inline std::string json_of(const std::pair<const Access, int> &counted) {
-    const Access &access = counted.first;
-    const auto number = [](double value) { return text_of(value); };
-    return object({{"buffer", quoted(access.buffer)},
-                   {"count", std::to_string(counted.second)},
-                   {"is_store", truth(access.is_store)},
-                   {"is_predicated", truth(access.is_predicated)},
-                   {"lanes", std::to_string(access.lanes)},
-                   {"element_bytes", std::to_string(access.element_bytes)},
-                   {"lane_stride", access.lane_stride ? std::to_string(*access.lane_stride) : "null"},
-                   {"strides", access.strides ? list_of(*access.strides, number) : "null"}});
-}
-
-inline std::string json_of(const std::pair<const std::string, Computation> &named) {
-    std::vector<std::pair<std::string, std::string>> operations;
-    for (const auto &one : named.second.operations) operations.emplace_back(one.first, text_of(one.second));
-    const auto access = [](const std::pair<const Access, int> &one) { return json_of(one); };
-    return object({{"func", quoted(named.first)},
-                   {"operations", object(operations)},
-                   {"accesses", list_of(named.second.accesses, access)}});
-}
-
-inline const char *name_of(const Allocation &allocation) {
-    switch (allocation.memory) {
-    case Halide::MemoryType::Stack: return "stack";
-    case Halide::MemoryType::Register: return "register";
-    case Halide::MemoryType::GPUShared: return "gpu_shared";
-    case Halide::MemoryType::LockedCache: return "locked_cache";
-    case Halide::MemoryType::VTCM: return "vtcm";
-    default: return "heap";
-    }
-}
-
-inline std::string json_of(const Allocation &allocation) {
-    return object({{"buffer", quoted(allocation.buffer)},
-                   {"bytes", json_of(allocation.bytes)},
-                   {"is_constant", truth(allocation.is_constant)},
-                   {"memory", quoted(name_of(allocation))}});
-}
-
-inline std::string json_of(const Loop &loop) {
-    const auto computation = [](const std::pair<const std::string, Computation> &one) { return json_of(one); };
-    const auto allocation = [](const Allocation &one) { return json_of(one); };
-    const auto inside = [](const std::unique_ptr<Loop> &one) { return json_of(*one); };
-    return object({{"name", quoted(loop.name)},
-                   {"func", quoted(loop.func)},
-                   {"kind", quoted(loop.kind)},
-                   {"extent", json_of(loop.extent)},
-                   {"branches", std::to_string(loop.branches)},
-                   {"computations", list_of(loop.computations, computation)},
-                   {"allocations", list_of(loop.allocations, allocation)},
-                   {"loops", list_of(loop.loops, inside)}});
-}
 
 }  // namespace halide_sdk
 

@@ -12,7 +12,7 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.values.records import Source, plain, record
 
 # `version` of lowering_plugin.cpp.
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Access:
 
     Attributes:
         count: how many there are.
+        copies: how they lie, by how many elements a step moves and how many steps there are: those of a loop that is
+            unrolled, or the taps of a stencil. None move where all are at one place, or data decides.
         is_predicated: lanes may be left out.
         lanes: elements of one access.
         lane_stride: elements from one lane to the next; 0 reads one element for all; None if they lie anywhere.
@@ -29,6 +31,7 @@ class Access:
 
     buffer: str
     count: int
+    copies: tuple[tuple[float, int], ...]
     is_store: bool
     is_predicated: bool
     lanes: int

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -106,41 +108,73 @@ private:
     }
 };
 
+// A loop around an expression; a branch is one without a name.
+struct LoopAround {
+    std::string name;
+    // 1 where data decides.
+    double extent;
+};
+
 // Evaluates integer expressions. What it does not know is unknown; of a vector it gives the first lane.
+//
+// What a name stands for is evaluated again where a loop is at its first iteration: much is computed there and later
+// found again, so that the middle of the loop says nothing of it.
 class ValuesAtEstimates {
 public:
     explicit ValuesAtEstimates(const std::map<std::string, double> &arguments) : arguments_(arguments) {}
 
-    // A name that is an argument's keeps the argument's value.
-    void push(const std::string &name, const Value &value) {
-        const auto argument = arguments_.find(name);
-        known_[name].push_back(argument == arguments_.end() ? value : Value::of(argument->second));
+    void push(const std::string &name, const Halide::Expr &expr) {
+        known_[name].emplace_back(Known{expr, std::nullopt, 0, {}});
+        named(name);
+    }
+
+    // A loop with so many loops around it.
+    void push_loop(const std::string &name, const Halide::Expr &min, double extent, size_t depth) {
+        known_[name].emplace_back(Known{min, depth, std::floor(extent / 2), {}});
+        named(name);
     }
 
     void pop(const std::string &name) { known_[name].pop_back(); }
 
+    // What `evaluate` returns while a loop is at its first iteration.
+    template<typename Evaluate>
+    auto in_first_iteration(const std::string &loop, Evaluate evaluate) {
+        struct Restored {
+            ValuesAtEstimates &values;
+            const std::string &loop;
+            const size_t before;
+            ~Restored() {
+                values.first_.erase(loop);
+                values.state_ = before;
+            }
+        } restored{*this, loop, state_};
+        first_.insert(loop);
+        state_ = states_.emplace(first_, states_.size()).first->second;
+        return evaluate();
+    }
+
     // In how much of what the loops around it run a condition holds; nothing where data decides.
     //
-    // `extents` are theirs, the outermost first. The two sides of a comparison are taken to be as far apart as in the
-    // middle of the loops, and to move evenly from there: of one loop that is exact.
-    std::optional<double> share(const Halide::Expr &condition, const std::vector<double> &extents) {
+    // They are the outermost first. The two sides of a comparison are taken to be as far apart as in the middle of the
+    // loops, and to move evenly from there: of one loop that is exact.
+    std::optional<double> share(const Halide::Expr &condition, const std::vector<LoopAround> &loops) {
         using namespace Halide::Internal;
-        if (const auto *op = condition.as<And>()) return least(share(op->a, extents), share(op->b, extents));
+        if (const auto *op = condition.as<And>()) return least(share(op->a, loops), share(op->b, loops));
         if (const auto *op = condition.as<Or>()) {
-            return rest_of(least(rest_of(share(op->a, extents)), rest_of(share(op->b, extents))));
+            return rest_of(least(rest_of(share(op->a, loops)), rest_of(share(op->b, loops))));
         }
-        if (const auto *op = condition.as<Not>()) return rest_of(share(op->a, extents));
-        if (const auto *op = condition.as<LT>()) return share_below(op->a, op->b, extents);
-        if (const auto *op = condition.as<LE>()) return rest_of(share_below(op->b, op->a, extents));
-        if (const auto *op = condition.as<GT>()) return share_below(op->b, op->a, extents);
-        if (const auto *op = condition.as<GE>()) return rest_of(share_below(op->a, op->b, extents));
+        if (const auto *op = condition.as<Not>()) return rest_of(share(op->a, loops));
+        if (const auto *op = condition.as<LT>()) return share_below(op->a, op->b, loops);
+        if (const auto *op = condition.as<LE>()) return rest_of(share_below(op->b, op->a, loops));
+        if (const auto *op = condition.as<GT>()) return share_below(op->b, op->a, loops);
+        if (const auto *op = condition.as<GE>()) return rest_of(share_below(op->a, op->b, loops));
         if (const auto *op = condition.as<Variable>()) {
             const auto known = conditions_.find(op->name);
-            if (known != conditions_.end()) return share(known->second, extents);
+            if (known != conditions_.end()) return share(known->second, loops);
         }
         if (const auto *op = condition.as<Call>()) {
             const bool is_marked = op->is_intrinsic(Call::likely) || op->is_intrinsic(Call::likely_if_innermost);
-            if (is_marked) return share(op->args[0], extents);
+            if (is_marked) return share(op->args[0], loops);
         }
         const Value value = of(condition);
         if (!value.is_known) return std::nullopt;
@@ -173,9 +207,24 @@ public:
     }
 
 private:
+    // What a name stands for: a value, or a loop from its first value on.
+    struct Known {
+        Halide::Expr expr;
+        // How many loops are around a loop.
+        std::optional<size_t> depth;
+        double steps_to_middle;
+        // By state.
+        std::map<size_t, Value> values;
+    };
+
     const std::map<std::string, double> &arguments_;
-    std::map<std::string, std::vector<Value>> known_;
+    // Of a name that is bound again inside, the last one counts. What is added to a deque moves nothing in it.
+    std::map<std::string, std::deque<Known>> known_;
     std::map<std::string, Halide::Expr> conditions_;
+    // The loops that are at their first iteration, and a number for each such set.
+    std::set<std::string> first_;
+    std::map<std::set<std::string>, size_t> states_ = {{{}, 0}};
+    size_t state_ = 0;
 
     static std::optional<double> rest_of(std::optional<double> share) {
         if (share) share = 1 - *share;
@@ -190,20 +239,46 @@ private:
 
     // In how much of it `a` is less than `b`.
     std::optional<double> share_below(const Halide::Expr &a, const Halide::Expr &b,
-                                      const std::vector<double> &extents) {
+                                      const std::vector<LoopAround> &loops) {
         const Value apart = sum(of(a), of(b), -1);
         if (!apart.is_known) return std::nullopt;
-        double reach = 0;
-        for (size_t i = 0; i < extents.size(); i++) reach += std::abs(apart.slope(i)) * extents[i] / 2;
-        if (reach == 0) return apart.number < 0 ? 1.0 : 0.0;
-        return std::min(1.0, std::max(0.0, (reach - apart.number) / (2 * reach)));
+        double mean = apart.number, reach = 0, least_step = 0;
+        size_t moving = 0;
+        for (size_t i = 0; i < loops.size(); i++) {
+            const double slope = apart.slope(i), extent = loops[i].extent;
+            if (slope == 0) continue;
+            moving++;
+            reach += std::abs(slope) * extent / 2;
+            mean += slope * ((extent - 1) / 2 - std::floor(extent / 2));
+            least_step = moving == 1 ? std::abs(slope) : std::min(least_step, std::abs(slope));
+        }
+        if (moving == 0) return apart.number < 0 ? 1.0 : 0.0;
+        // Of one loop, from the end where it is least on, so many steps are below.
+        const double steps = 2 * reach / least_step, first = mean - (steps - 1) / 2 * least_step;
+        if (moving == 1) return std::min(1.0, std::max(0.0, std::ceil(-first / least_step) / steps));
+        return std::min(1.0, std::max(0.0, (reach - mean - least_step / 2) / (2 * reach)));
     }
 
-    Value named(const std::string &name) const {
-        const auto known = known_.find(name);
-        if (known != known_.end() && !known->second.empty()) return known->second.back();
+    // A name that is an argument's has the argument's value.
+    Value named(const std::string &name) {
         const auto argument = arguments_.find(name);
-        return argument == arguments_.end() ? Value{} : Value::of(argument->second);
+        if (argument != arguments_.end()) return Value::of(argument->second);
+        const auto found = known_.find(name);
+        if (found == known_.end() || found->second.empty()) return {};
+        Known &known = found->second.back();
+        // Until it is evaluated it is unknown: it may stand for something that had the same name.
+        const auto added = known.values.emplace(state_, Value{});
+        if (added.second) added.first->second = evaluated(name, known);
+        return added.first->second;
+    }
+
+    Value evaluated(const std::string &name, const Known &known) {
+        Value value = of(known.expr);
+        if (!known.depth || !value.is_known || first_.count(name)) return value;
+        value.number += known.steps_to_middle;
+        value.slopes.resize(*known.depth + 1);
+        value.slopes[*known.depth] = 1;
+        return value;
     }
 
     static Value sum(const Value &a, const Value &b, double sign) {
@@ -216,11 +291,16 @@ private:
         return Value::joined(a.number * b.number, a, b.number, b, a.number);
     }
 
-    // Rounded down, as Halide rounds; the slope is that of what is not rounded.
+    // Rounded down, as Halide rounds. What moves by parts of the divisor is rounded by as much as it is in the mean: what
+    // lies between two such values is then as much as it is in the mean, too. The slope is that of what is not rounded.
     static Value quotient(const Value &a, const Value &b) {
         if (!a.is_known || !b.is_known) return {};
         if (b.number == 0) return Value::of(0);
-        return Value::joined(std::floor(a.number / b.number), a, 1 / b.number, b, 0);
+        const auto is_whole = [&](double slope) { return std::fmod(slope, b.number) == 0; };
+        const bool is_exact = std::all_of(a.slopes.begin(), a.slopes.end(), is_whole);
+        const double rounded = (b.number - 1) / 2;
+        const double number = is_exact ? std::floor(a.number / b.number) : (a.number - rounded) / b.number;
+        return Value::joined(number, a, 1 / b.number, b, 0);
     }
 
     // What moves by whole periods does not move.
@@ -245,7 +325,7 @@ private:
     }
 
     Value let(const Halide::Internal::Let *op) {
-        push(op->name, of(op->value));
+        push(op->name, op->value);
         const Value value = of(op->body);
         pop(op->name);
         return value;

@@ -31,6 +31,7 @@ from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, N
 from halide_autotune.autotune_loop.search.models.expectation import Expectation
 from halide_autotune.autotune_loop.search.models.nest_cost import NestCost, read_cost, rough_cost
 from halide_autotune.targets.errors import WeightsError, os_error_as
+from halide_autotune.targets.lowering.loop_nest import VERSION
 from halide_autotune.targets.process.atomic_write import write_atomically
 
 # As in the model of a pipeline's own loop nests, in the prior's spreads.
@@ -171,6 +172,7 @@ def write_prior(prior: NestPrior, path: Path) -> None:
     content = io.BytesIO()
     np.savez_compressed(
         content,
+        version=np.array(VERSION),
         names=np.array(NEST_FEATURE_NAMES),
         rows=prior.rows.astype(np.float16),
         log_times=prior.log_times.astype(np.float16),
@@ -182,14 +184,14 @@ def write_prior(prior: NestPrior, path: Path) -> None:
 
 
 def read_prior(path: Path = SHIPPED) -> NestPrior | None:
-    """Read a prior; None if it is one of other features.
+    """Read a prior; None if it is one of other features, or of loop nests of another version.
 
     Raises:
         WeightsError: it cannot be read, or is damaged.
     """
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if tuple(file["names"]) != NEST_FEATURE_NAMES:
+            if "version" not in file or int(file["version"]) != VERSION or tuple(file["names"]) != NEST_FEATURE_NAMES:
                 return None
             rows, log_times = (np.asarray(file[name], dtype=np.float64) for name in ("rows", "log_times"))
             length, noise = (float(number) for number in file["settings"])

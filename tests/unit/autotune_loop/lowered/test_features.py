@@ -10,7 +10,7 @@ import pytest
 from halide_autotune.autotune_loop.lowered.features import NEST_FEATURE_NAMES, features_of_nest
 from halide_autotune.targets.lowering.loop_nest import VERSION, Access, Allocation, Computation, Loop, LoopNest
 
-STORE = Access("f", 1, True, False, 8, 4, 1, (1024.0, 8.0))
+STORE = Access("f", 1, (), True, False, 8, 4, 1, (1024.0, 8.0))
 
 
 def loop(extent: float, *inside: Loop, kind: Any = "serial", **body: Any) -> Loop:
@@ -80,7 +80,7 @@ def test_a_parallel_loop_inside_a_task_gives_no_more_cores() -> None:
     ],
 )
 def test_accesses_cost_what_vectors_they_need(lanes: int, stride: int | None, name: str, instructions: int) -> None:
-    load = Access("g", 3, False, True, lanes, 4, stride, (0.0,))
+    load = Access("g", 3, (), False, True, lanes, 4, stride, (0.0,))
     found = features(loop(10, accesses=(load,)))
     assert found[name] == found["predicated accesses"] == pytest.approx(30 * instructions)
 
@@ -90,11 +90,12 @@ def test_accesses_cost_what_vectors_they_need(lanes: int, stride: int | None, na
 )
 def test_iterations_wait_for_what_the_one_before_has_written(loaded: float, stored: float, waits: bool) -> None:
     accesses = [
-        Access("sum", 1, is_store, False, 8, 4, 1, (stride,)) for is_store, stride in ((False, loaded), (True, stored))
+        Access("sum", 1, (), is_store, False, 8, 4, 1, (stride,))
+        for is_store, stride in ((False, loaded), (True, stored))
     ]
     assert features(loop(10, accesses=accesses))["iterations that wait"] == pytest.approx(10 * waits)
     assert features(loop(10, kind="parallel", accesses=accesses))["iterations that wait"] == 0
-    elsewhere = [accesses[0], Access("other", 1, True, False, 8, 4, 1, (0.0,))]
+    elsewhere = [accesses[0], Access("other", 1, (), True, False, 8, 4, 1, (0.0,))]
     assert features(loop(10, accesses=elsewhere))["iterations that wait"] == 0
 
 

@@ -15,7 +15,7 @@ Loops = list[tuple[float, float]]
 
 
 def access(lanes: int = 1, element_bytes: int = 4, lane_stride: int | None = 1) -> Access:
-    return Access("f", 1, False, False, lanes, element_bytes, lane_stride, ())
+    return Access("f", 1, (), False, False, lanes, element_bytes, lane_stride, ())
 
 
 def counted(one: Access, loops: Loops) -> int:

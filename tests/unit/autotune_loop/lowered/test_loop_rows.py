@@ -10,7 +10,7 @@ import pytest
 from halide_autotune.autotune_loop.lowered.loop_rows import LOOP_ROW_NAMES, SCALE, LoopRows, loop_rows
 from halide_autotune.targets.lowering.loop_nest import VERSION, Access, Allocation, Computation, Loop, LoopNest
 
-STORE = Access("f", 1, True, False, 8, 4, 1, (1024.0, 8.0))
+STORE = Access("f", 1, (), True, False, 8, 4, 1, (1024.0, 8.0))
 HEAP = Allocation("g", 4096.0, False, "heap")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from halide_autotune.targets.generator.run import (
 )
 from halide_autotune.targets.halide_install import HalideInstall
 from halide_autotune.targets.lowering.loop_nest import Access, Computation, Loop, LoopNest
-from halide_autotune.targets.lowering.lower import Refused, described, lower_schedules, read_nest
+from halide_autotune.targets.lowering.lower import Lowered, Refused, described, lower_schedules, read_nest
 from halide_autotune.targets.pipeline.inspection import Inspected
 from halide_autotune.targets.pipeline.preparation import PipelinePreparation, build_preparation_plugin
 from halide_autotune.targets.process.limited_process import ProcessLimits
@@ -181,6 +182,96 @@ def test_an_access_moves_with_the_loops_around_it(lower: Lower) -> None:
     assert store.strides is not None and [*store.strides] == [WIDTH * HEIGHT, WIDTH, 32]
     columns = accesses(channel, "columns", "columns")
     assert (0, 0, 16) in {each.strides for each in columns if each.is_store}, "a row's memory is the same in each row"
+
+
+def test_copies_lie_as_the_loop_that_is_unrolled_went(lower: Lower) -> None:
+    """Two vectors in each of four rows."""
+    block: list[list[Any]] = [
+        ["split", "x", "xo", "xi", 64],
+        ["split", "xi", "xu", "xv", 32],
+        ["split", "y", "yo", "yi", 4],
+    ]
+    order: list[list[Any]] = [
+        ["reorder", ["xv", "xu", "yi", "xo", "yo", "c"]],
+        ["vectorize", "xv"],
+        ["unroll", "xu"],
+        ["unroll", "yi"],
+    ]
+    # More than one: at the edges of the picture the loops are others.
+    stores = accesses(nest_of(lower, schedule(output=[*block, *order])).root, "output", "output")
+    assert {(each.count, each.copies) for each in stores} == {(8, ((32, 2), (WIDTH, 4)))}
+    assert (WIDTH * HEIGHT, 4 * WIDTH, 64) in {each.strides for each in stores}
+
+
+def test_copies_lie_as_the_taps_of_a_stencil(lower: Lower) -> None:
+    """A filter of seven taps along a row, and one of seven rows."""
+    root = nest_of(lower, ROWS).root
+    found = {each.copies for buffer in ("columns", "input") for each in accesses(root, "output", buffer)}
+    assert ((1, 7),) in found
+    assert ((WIDTH, 7),) in {each.copies for each in accesses(root, "columns", "input")}
+
+
+def test_the_first_iteration_of_a_strip_computes_what_those_after_it_find_again(lower: Lower) -> None:
+    """Strips of 32 rows, eight at a time: the first ones need three rows more on each side."""
+    text = schedule(
+        output=[
+            ["split", "y", "yo", "yi", 32],
+            ["split", "yi", "yio", "yii", 8],
+            ["reorder", ["x", "yii", "yio", "yo", "c"]],
+        ],
+        columns=[["compute_at", "output", "yio"]],
+        repeat_edge=[["compute_at", "output", "yio"], ["store_at", "output", "yo"]],
+    )
+    root = nest_of(lower, text).root
+    strips = HEIGHT // 32 * CHANNELS
+    assert stored(root, "repeat_edge") == pytest.approx(strips * (32 + 6) * (WIDTH + 6), rel=0.02)
+    assert stored(root, "columns") == strips * 32 * (WIDTH + 6)
+
+
+GRAY = """
+import halide as hl
+
+x, y, c = hl.Var("x"), hl.Var("y"), hl.Var("c")
+
+
+@hl.generator(name="tinted")
+class Tinted(hl.Generator):
+    input = hl.InputBuffer(hl.UInt(8), 3)
+    output = hl.OutputBuffer(hl.UInt(8), 3)
+
+    def generate(self):
+        gray = hl.Func("gray")
+        gray[x, y] = hl.u8((hl.u16(self.input[x, y, 0]) + hl.u16(self.input[x, y, 1])) / 2)
+        self.output[x, y, c] = gray[x, y] - self.input[x, y, c]
+        self.input.set_estimates([(0, 256), (0, 128), (0, 3)])
+        self.output.set_estimates([(0, 256), (0, 128), (0, 3)])
+"""
+
+
+@pytest.mark.parametrize("unrolled", [[], [["unroll", "y"]]], ids=["a loop", "unrolled"])
+def test_what_only_the_first_iteration_of_a_loop_computes_counts_as_often(
+    tmp_path: Path,
+    halide: HalideInstall,
+    cpp_compiler: HostCppCompiler,
+    settings: Settings,
+    unrolled: list[list[Any]],
+) -> None:
+    """Each row's gray values are computed with its first channel, and found again by the others."""
+    (tmp_path / "tinted.py").write_text(GRAY)
+    reference = parse_generator(str(tmp_path / "tinted.py"))
+    text = schedule(
+        output=[["reorder", ["x", "c", "y"]]],
+        gray=[["compute_at", "output", "c"], ["store_at", "output", "y"], *unrolled],
+    )
+    with contextlib.closing(open_generator(reference, halide, cpp_compiler, settings.environment)) as program:
+        inspected = Inspected(program, "tinted", {}, TARGET, ProcessLimits(240.0, 8 * 2**30))
+        preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler))
+        found = lower_schedules(inspected, preparation, [text], 60.0, cpp_compiler)
+    assert isinstance(found, Lowered), found
+    (nest,) = found.nests
+    assert isinstance(nest, LoopNest), nest
+    assert stored(nest.root, "gray") == pytest.approx(WIDTH * HEIGHT)
+    assert stored(nest.root, "output") == WIDTH * HEIGHT * CHANNELS
 
 
 def test_memory_is_where_it_is_taken(lower: Lower) -> None:

@@ -22,6 +22,7 @@ from halide_autotune.autotune_loop.search.models.nest_prior import (
     write_prior,
 )
 from halide_autotune.targets.errors import WeightsError
+from halide_autotune.targets.lowering.loop_nest import VERSION
 
 WORK = [NEST_FEATURE_NAMES.index(name) for name in ("float_add", "operations", "operations on the critical path")]
 TRAFFIC = NEST_FEATURE_NAMES.index("bytes from beyond 32768 bytes")
@@ -128,9 +129,13 @@ def test_what_other_pipelines_and_the_first_times_teach_changes_the_sum(prior: N
     assert prior.corrected(np.array(nests), np.array(times_ms)) == prior, "there is nothing but the process"
 
 
-def test_one_of_other_features_is_left_out(prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "halide_autotune.autotune_loop.search.models.nest_prior.NEST_FEATURE_NAMES"
-    monkeypatch.setattr(module, (*NEST_FEATURE_NAMES[:-1], "another"))
+@pytest.mark.parametrize(
+    ("constant", "other"), [("NEST_FEATURE_NAMES", (*NEST_FEATURE_NAMES[:-1], "another")), ("VERSION", VERSION - 1)]
+)
+def test_one_of_other_features_is_left_out(
+    prior: NestPrior, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, constant: str, other: object
+) -> None:
+    monkeypatch.setattr(f"halide_autotune.autotune_loop.search.models.nest_prior.{constant}", other)
     write_prior(replace(prior), tmp_path / "prior.npz")
     monkeypatch.undo()
     assert read_prior(tmp_path / "prior.npz") is None
