@@ -253,9 +253,11 @@ private:
             least_step = moving == 1 ? std::abs(slope) : std::min(least_step, std::abs(slope));
         }
         if (moving == 0) return apart.number < 0 ? 1.0 : 0.0;
-        // Of one loop, from the end where it is least on, so many steps are below.
-        const double steps = 2 * reach / least_step, first = mean - (steps - 1) / 2 * least_step;
-        if (moving == 1) return std::min(1.0, std::max(0.0, std::ceil(-first / least_step) / steps));
+        if (moving == 1) {
+            // The steps that are below, from the least one on.
+            const double steps = 2 * reach / least_step, least = mean - (steps - 1) / 2 * least_step;
+            return std::min(1.0, std::max(0.0, std::ceil(-least / least_step) / steps));
+        }
         return std::min(1.0, std::max(0.0, (reach - mean - least_step / 2) / (2 * reach)));
     }
 
