@@ -24,7 +24,7 @@ inline std::string text_of(double number) {
     return text;
 }
 
-// How the lanes of an access lie: so many elements apart, or anywhere.
+// How the lanes of an access lie: so many elements apart, or as `spread` says.
 struct Access {
     std::string buffer;
     bool is_store = false, is_predicated = false;
@@ -32,14 +32,17 @@ struct Access {
     std::optional<int64_t> lane_stride;
     // By loop, the outermost first, how many elements a step moves it; nothing where data decides.
     std::optional<std::vector<double>> strides;
+    // What moves it besides loops, as strides with numbers of steps: lanes that are gathered, and data within bounds.
+    std::vector<std::pair<double, double>> spread;
 
     bool operator<(const Access &other) const { return key() < other.key(); }
 
 private:
     using Key = std::tuple<const std::string &, bool, bool, int, int, const std::optional<int64_t> &,
-                           const std::optional<std::vector<double>> &>;
+                           const std::optional<std::vector<double>> &,
+                           const std::vector<std::pair<double, double>> &>;
     Key key() const {
-        return {buffer, is_store, is_predicated, lanes, element_bytes, lane_stride, strides};
+        return {buffer, is_store, is_predicated, lanes, element_bytes, lane_stride, strides, spread};
     }
 };
 
@@ -47,7 +50,7 @@ private:
 struct Computation {
     // Kind of operation → how many vectors of the target's width, or scalars.
     std::map<std::string, double> operations;
-    // Accesses that are alike → where each is in the middle of the loops; 0 where data decides.
+    // Accesses that are alike → where each is in the middle of the loops; 0 where data decides, and without bounds.
     std::map<Access, std::vector<double>> accesses;
 };
 
@@ -79,6 +82,7 @@ inline std::string json_of(const std::pair<const Access, std::vector<double>> &p
     const Access &access = placed.first;
     const auto number = [](double value) { return text_of(value); };
     const auto copies = [](const Copies &one) { return json_of(one); };
+    const auto moves = [](const auto &one) { return "[" + text_of(one.first) + ", " + text_of(one.second) + "]"; };
     return object({{"buffer", quoted(access.buffer)},
                    {"count", std::to_string(placed.second.size())},
                    {"copies", list_of(copies_at(placed.second), copies)},
@@ -87,7 +91,8 @@ inline std::string json_of(const std::pair<const Access, std::vector<double>> &p
                    {"lanes", std::to_string(access.lanes)},
                    {"element_bytes", std::to_string(access.element_bytes)},
                    {"lane_stride", access.lane_stride ? std::to_string(*access.lane_stride) : "null"},
-                   {"strides", access.strides ? list_of(*access.strides, number) : "null"}});
+                   {"strides", access.strides ? list_of(*access.strides, number) : "null"},
+                   {"spread", list_of(access.spread, moves)}});
 }
 
 inline std::string json_of(const std::pair<const std::string, Computation> &named) {

@@ -123,11 +123,13 @@ private:
         access.element_bytes = type.bytes();
         access.lane_stride = lane_stride_of(index);
         const Value at = values_.of(index);
-        if (at.is_known) {
+        if (at.is_bounded()) {
             access.strides.emplace();
             for (size_t i = 0; i < depth_; i++) access.strides->push_back(at.slope(i));
+            if (!access.lane_stride && at.lane_slope) access.spread.emplace_back(*at.lane_slope, access.lanes);
+            if (!at.is_known) access.spread.emplace_back(at.step, at.steps());
         }
-        computation_.accesses[access].push_back(at.is_known ? std::floor(at.number) : 0);
+        computation_.accesses[access].push_back(at.is_bounded() ? std::floor(at.number) : 0);
     }
 
     // Nothing where the lanes are anywhere.
@@ -180,7 +182,7 @@ private:
     void visit(const Halide::Internal::For *op) override {
         const Value extent = values_.of(op->extent);
         if (extent.is_known && extent.number <= 0) {
-            return in_first_iterations([&] { return values_.of(op->extent).number; }, op);
+            return in_first_iterations([&] { return values_.of(op->extent).number_or(0); }, op);
         }
         const auto other = loop_that_begins_otherwise(op->extent, extent);
         if (other) return apart_from_first_iteration(*other, op);

@@ -12,7 +12,7 @@ from halide_autotune.targets.errors import GeneratorError
 from halide_autotune.targets.values.records import Source, plain, record
 
 # `version` of lowering_plugin.cpp.
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,11 @@ class Access:
             unrolled, or the taps of a stencil. None move where all are at one place, or data decides.
         is_predicated: lanes may be left out.
         lanes: elements of one access.
-        lane_stride: elements from one lane to the next; 0 reads one element for all; None if they lie anywhere.
-        strides: by loop, the outermost first, elements that a step of it moves the access; None if data decides.
+        lane_stride: elements from one lane to the next; 0 reads one element for all; None if they are gathered.
+        strides: by loop, the outermost first, elements that a step of it moves the access; None if data decides, and
+            within no bounds.
+        spread: what moves it besides loops and copies, by how many elements a step and how many steps: gathered lanes,
+            and data within bounds. Of gathered lanes it is empty if they lie anywhere.
     """
 
     buffer: str
@@ -38,6 +41,7 @@ class Access:
     element_bytes: int
     lane_stride: int | None
     strides: tuple[float, ...] | None
+    spread: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ protected:
         LoopNest nest(target_, arguments_);
         statement.accept(&nest);
         const int bytes = target_.natural_vector_size<uint8_t>();
-        return object({{"version", "3"}, {"vector_bytes", std::to_string(bytes)}, {"root", json_of(nest.root())}});
+        return object({{"version", "4"}, {"vector_bytes", std::to_string(bytes)}, {"root", json_of(nest.root())}});
     }
 
     const std::string &path() const { return path_; }

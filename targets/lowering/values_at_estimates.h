@@ -15,27 +15,9 @@
 
 #include "Halide.h"
 #include "../pipeline/pipeline_parts.h"
+#include "value.h"
 
 namespace halide_sdk {
-
-// A number with its slopes: by loop, the outermost first, what a step of it adds. Of those that are left out it is 0.
-struct Value {
-    bool is_known = false;
-    double number = 0;
-    std::vector<double> slopes;
-
-    static Value of(double number) { return {true, number, {}}; }
-
-    double slope(size_t loop) const { return loop < slopes.size() ? slopes[loop] : 0; }
-
-    // One number of two, with slopes that are `one` of the first's and `other` of the second's.
-    static Value joined(double number, const Value &a, double one, const Value &b, double other) {
-        Value value = of(number);
-        value.slopes.resize(std::max(a.slopes.size(), b.slopes.size()));
-        for (size_t i = 0; i < value.slopes.size(); i++) value.slopes[i] = one * a.slope(i) + other * b.slope(i);
-        return value;
-    }
-};
 
 // The sizes and scalars of the pipeline's arguments, by the names that they have in the lowered statement.
 class EstimatedArguments {
@@ -115,7 +97,7 @@ struct LoopAround {
     double extent;
 };
 
-// Evaluates integer expressions. What it does not know is unknown; of a vector it gives the first lane.
+// Evaluates integer expressions. What data decides is unknown but for its bounds.
 //
 // What a name stands for is evaluated again where a loop is at its first iteration: much is computed there and later
 // found again, so that the middle of the loop says nothing of it.
@@ -185,25 +167,8 @@ public:
     void name_condition(const std::string &name, const Halide::Expr &condition) { conditions_[name] = condition; }
 
     Value of(const Halide::Expr &expr) {
-        using namespace Halide::Internal;
         if (!expr.defined() || expr.type().is_float()) return {};
-        if (const auto *op = expr.as<IntImm>()) return Value::of(static_cast<double>(op->value));
-        if (const auto *op = expr.as<UIntImm>()) return Value::of(static_cast<double>(op->value));
-        if (const auto *op = expr.as<Variable>()) return named(op->name);
-        if (const auto *op = expr.as<Add>()) return sum(of(op->a), of(op->b), 1);
-        if (const auto *op = expr.as<Sub>()) return sum(of(op->a), of(op->b), -1);
-        if (const auto *op = expr.as<Mul>()) return product(of(op->a), of(op->b));
-        if (const auto *op = expr.as<Div>()) return quotient(of(op->a), of(op->b));
-        if (const auto *op = expr.as<Mod>()) return rest(of(op->a), of(op->b));
-        if (const auto *op = expr.as<Min>()) return chosen(of(op->a), of(op->b), true);
-        if (const auto *op = expr.as<Max>()) return chosen(of(op->a), of(op->b), false);
-        if (const auto *op = expr.as<Select>()) return selected(of(op->condition), op->true_value, op->false_value);
-        if (const auto *op = expr.as<Cast>()) return of(op->value);
-        if (const auto *op = expr.as<Ramp>()) return of(op->base);
-        if (const auto *op = expr.as<Broadcast>()) return of(op->value);
-        if (const auto *op = expr.as<Let>()) return let(op);
-        if (const auto *op = expr.as<Call>()) return call(op);
-        return condition(expr);
+        return whole_number(expr).within(expr.type());
     }
 
 private:
@@ -226,6 +191,34 @@ private:
     std::map<std::set<std::string>, size_t> states_ = {{{}, 0}};
     size_t state_ = 0;
 
+    Value whole_number(const Halide::Expr &expr) {
+        using namespace Halide::Internal;
+        if (const auto *op = expr.as<IntImm>()) return Value::of(static_cast<double>(op->value));
+        if (const auto *op = expr.as<UIntImm>()) return Value::of(static_cast<double>(op->value));
+        if (const auto *op = expr.as<Variable>()) return named(op->name);
+        if (const auto *op = expr.as<Add>()) return sum(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Sub>()) return difference(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Mul>()) return product(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Div>()) return quotient(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Mod>()) return rest(of(op->a), of(op->b));
+        if (const auto *op = expr.as<Min>()) return chosen(of(op->a), of(op->b), true);
+        if (const auto *op = expr.as<Max>()) return chosen(of(op->a), of(op->b), false);
+        if (const auto *op = expr.as<Select>()) return selected(of(op->condition), op->true_value, op->false_value);
+        if (const auto *op = expr.as<Cast>()) return of(op->value);
+        if (const auto *op = expr.as<Ramp>()) return ramp(of(op->base), of(op->stride), op->base.type().is_scalar());
+        if (const auto *op = expr.as<Broadcast>()) return of(op->value);
+        if (const auto *op = expr.as<Let>()) return let(op);
+        if (const auto *op = expr.as<Call>()) return call(op);
+        return condition(expr);
+    }
+
+    // A vector whose lanes are so far apart.
+    static Value ramp(Value first, const Value &stride, bool is_of_scalars) {
+        first.lane_slope = std::nullopt;
+        if (is_of_scalars && stride.is_known) first.lane_slope = stride.number;
+        return first;
+    }
+
     static std::optional<double> rest_of(std::optional<double> share) {
         if (share) share = 1 - *share;
         return share;
@@ -240,7 +233,7 @@ private:
     // In how much of it `a` is less than `b`.
     std::optional<double> share_below(const Halide::Expr &a, const Halide::Expr &b,
                                       const std::vector<LoopAround> &loops) {
-        const Value apart = sum(of(a), of(b), -1);
+        const Value apart = difference(of(a), of(b));
         if (!apart.is_known) return std::nullopt;
         double mean = apart.number, reach = 0, least_step = 0;
         size_t moving = 0;
@@ -276,53 +269,16 @@ private:
 
     Value evaluated(const std::string &name, const Known &known) {
         Value value = of(known.expr);
-        if (!known.depth || !value.is_known || first_.count(name)) return value;
+        if (!known.depth || first_.count(name)) return value;
         value.number += known.steps_to_middle;
+        value.most += known.steps_to_middle;
         value.slopes.resize(*known.depth + 1);
         value.slopes[*known.depth] = 1;
         return value;
     }
 
-    static Value sum(const Value &a, const Value &b, double sign) {
-        if (!a.is_known || !b.is_known) return {};
-        return Value::joined(a.number + sign * b.number, a, 1, b, sign);
-    }
-
-    static Value product(const Value &a, const Value &b) {
-        if (!a.is_known || !b.is_known) return {};
-        return Value::joined(a.number * b.number, a, b.number, b, a.number);
-    }
-
-    // Rounded down, as Halide rounds. What moves by parts of the divisor is rounded by as much as it is in the mean: what
-    // lies between two such values is then as much as it is in the mean, too. The slope is that of what is not rounded.
-    static Value quotient(const Value &a, const Value &b) {
-        if (!a.is_known || !b.is_known) return {};
-        if (b.number == 0) return Value::of(0);
-        const auto is_whole = [&](double slope) { return std::fmod(slope, b.number) == 0; };
-        const bool is_exact = std::all_of(a.slopes.begin(), a.slopes.end(), is_whole);
-        const double rounded = (b.number - 1) / 2;
-        const double number = is_exact ? std::floor(a.number / b.number) : (a.number - rounded) / b.number;
-        return Value::joined(number, a, 1 / b.number, b, 0);
-    }
-
-    // What moves by whole periods does not move.
-    static Value rest(const Value &a, const Value &b) {
-        if (!a.is_known || !b.is_known) return {};
-        if (b.number == 0) return Value::of(0);
-        Value value = Value::joined(a.number - b.number * std::floor(a.number / b.number), a, 1, b, 0);
-        for (double &slope : value.slopes) {
-            if (std::fmod(slope, b.number) == 0) slope = 0;
-        }
-        return value;
-    }
-
-    static Value chosen(const Value &a, const Value &b, bool is_least) {
-        if (!a.is_known || !b.is_known) return {};
-        return (a.number <= b.number) == is_least ? a : b;
-    }
-
     Value selected(const Value &condition, const Halide::Expr &if_true, const Halide::Expr &if_false) {
-        if (!condition.is_known) return {};
+        if (!condition.is_known) return either(of(if_true), of(if_false));
         return of(condition.number != 0 ? if_true : if_false);
     }
 
@@ -343,11 +299,16 @@ private:
         if (is(Call::if_then_else)) {
             return op->args.size() == 3 ? selected(of(op->args[0]), op->args[1], op->args[2]) : of(op->args[1]);
         }
-        if (!is(Call::shift_left) && !is(Call::shift_right)) return {};
+        const auto of_both = [&](auto operation) { return operation(of(op->args[0]), of(op->args[1])); };
+        if (is(Call::widening_add) || is(Call::widen_right_add)) return of_both(sum);
+        if (is(Call::widening_sub) || is(Call::widen_right_sub)) return of_both(difference);
+        if (is(Call::widening_mul) || is(Call::widen_right_mul)) return of_both(product);
+        const bool is_left = is(Call::shift_left) || is(Call::widening_shift_left);
+        if (!is_left && !is(Call::shift_right)) return {};
         const Value by = of(op->args[1]);
         if (!by.is_known || by.number < 0) return {};
         const Value power = Value::of(std::pow(2.0, by.number));
-        return is(Call::shift_left) ? product(of(op->args[0]), power) : quotient(of(op->args[0]), power);
+        return is_left ? product(of(op->args[0]), power) : quotient(of(op->args[0]), power);
     }
 
     // 1 where a condition holds, else 0.

@@ -43,8 +43,9 @@ _NAMES = tuple(_RULES_OF_THUMB)
 # Of Adam (Kingma and Ba 2015).
 _STEPS, _RATE, _FADING, _FADING_OF_SQUARES = 800, 0.03, 0.9, 0.999
 # How strongly weights are drawn to what they begin with, as the variance of what a sum does not explain over that of
-# the weights: a kind of operation that all schedules of a pipeline do as often keeps its weight.
-_DRAWN = 0.03
+# the weights: a kind of operation that all schedules of a pipeline do as often keeps its weight, and nearly so does one
+# that few schedules have.
+_DRAWN = 0.05
 # No weight's logarithm comes near it.
 _BEYOND_ALL = 100.0
 # A schedule that is so far from what is expected counts no more than this.

@@ -14,8 +14,10 @@ from halide_autotune.targets.lowering.loop_nest import Access
 Loops = list[tuple[float, float]]
 
 
-def access(lanes: int = 1, element_bytes: int = 4, lane_stride: int | None = 1) -> Access:
-    return Access("f", 1, (), False, False, lanes, element_bytes, lane_stride, ())
+def access(
+    lanes: int = 1, element_bytes: int = 4, lane_stride: int | None = 1, spread: tuple[tuple[float, float], ...] = ()
+) -> Access:
+    return Access("f", 1, (), False, False, lanes, element_bytes, lane_stride, (), spread)
 
 
 def counted(one: Access, loops: Loops) -> int:
@@ -81,6 +83,26 @@ def test_lanes_count_as_a_loop_does(loops: list[tuple[int, int]], lanes: int, la
 
 def test_lanes_that_lie_anywhere_have_a_line_each() -> None:
     assert lines_touched(access(8, lane_stride=None), []) == 8
+
+
+@pytest.mark.parametrize(
+    ("one", "loops", "lines"),
+    [
+        # A table of 256 numbers: four values, and those of a picture.
+        (access(1, spread=((1.0, 256.0),)), [(0.0, 4.0)], 4),
+        (access(1, spread=((1.0, 256.0),)), [(0.0, 1024.0), (0.0, 512.0)], 16),
+        # Eight at once.
+        (access(8, lane_stride=None, spread=((1.0, 256.0),)), [], 8),
+        # Histograms of 64 rows whose bins are 64 numbers apart, of eight rows at once: one value, a row, all rows.
+        (access(8, lane_stride=None, spread=((1.0, 8.0), (64.0, 256.0))), [], 8),
+        (access(8, lane_stride=None, spread=((1.0, 8.0), (64.0, 256.0))), [(0.0, 1024.0)], 256),
+        (access(8, lane_stride=None, spread=((1.0, 8.0), (64.0, 256.0))), [(8.0, 8.0), (0.0, 1024.0)], 1024),
+        # Lanes that are kept within the picture lie in the same lines as if they were not.
+        (access(16, lane_stride=None, spread=((1.0, 16.0),)), [(16.0, 4.0)], 4),
+    ],
+)
+def test_where_data_decide_there_are_no_more_than_accesses(one: Access, loops: Loops, lines: int) -> None:
+    assert lines_touched(one, loops) == lines
 
 
 def test_a_loop_that_moves_nothing_costs_nothing() -> None:

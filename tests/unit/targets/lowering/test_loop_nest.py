@@ -18,7 +18,7 @@ from halide_autotune.targets.lowering.loop_nest import (
     print_loop_nest,
 )
 
-ACCESS = Access("f", 2, ((64.0, 2),), True, False, 8, 4, None, (1.0, 0.5))
+ACCESS = Access("f", 2, ((64.0, 2),), True, False, 8, 4, None, (1.0, 0.5), ((64.0, 256.0),))
 COMPUTATION = Computation("f", {"float_add": 2.5}, (ACCESS, Access("g", 1, (), False, True, 1, 1, 0, None)))
 INNER = Loop("f.x", "f", "serial", None, 1, (COMPUTATION,), (Allocation("g", None, False, "heap"),), ())
 NEST = LoopNest(VERSION, 32, Loop("", "", "root", 1.0, 0, (), (Allocation("h", 64.0, True, "stack"),), (INNER,)))

@@ -35,6 +35,7 @@ WIDTH, HEIGHT, CHANNELS = 256, 128, 3
 PARAMETERS = {"width": str(WIDTH), "height": str(HEIGHT)}
 TARGET = "x86-64-linux-sse41-avx-avx2-no_runtime"
 Lower = Callable[..., list[LoopNest | Refused] | GeneratorFailure]
+LowerSource = Callable[[str, str, str], LoopNest]
 
 
 @pytest.fixture(scope="module", params=["cpp", "py"])
@@ -96,6 +97,27 @@ SLIDING = schedule(
     repeat_edge=[["compute_at", "output", "yi"], ["store_at", "output", "yo"]],
 )
 AT_ROOT = schedule(columns=[["compute_root"]])
+
+
+@pytest.fixture
+def lower_source(
+    tmp_path: Path, halide: HalideInstall, cpp_compiler: HostCppCompiler, settings: Settings
+) -> LowerSource:
+    """Lowers a schedule of a generator, by its name and what its file says."""
+
+    def lowered(name: str, source: str, text: str) -> LoopNest:
+        (tmp_path / f"{name}.py").write_text(source)
+        reference = parse_generator(str(tmp_path / f"{name}.py"))
+        with contextlib.closing(open_generator(reference, halide, cpp_compiler, settings.environment)) as program:
+            inspected = Inspected(program, name, {}, TARGET, ProcessLimits(240.0, 8 * 2**30))
+            preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler))
+            found = lower_schedules(inspected, preparation, [text], 60.0, cpp_compiler)
+        assert isinstance(found, Lowered), found
+        (nest,) = found.nests
+        assert isinstance(nest, LoopNest), nest
+        return nest
+
+    return lowered
 
 
 def nest_of(lower: Lower, text: str) -> LoopNest:
@@ -249,28 +271,60 @@ class Tinted(hl.Generator):
 
 @pytest.mark.parametrize("unrolled", [[], [["unroll", "y"]]], ids=["a loop", "unrolled"])
 def test_what_only_the_first_iteration_of_a_loop_computes_counts_as_often(
-    tmp_path: Path,
-    halide: HalideInstall,
-    cpp_compiler: HostCppCompiler,
-    settings: Settings,
-    unrolled: list[list[Any]],
+    lower_source: LowerSource, unrolled: list[list[Any]]
 ) -> None:
     """Each row's gray values are computed with its first channel, and found again by the others."""
-    (tmp_path / "tinted.py").write_text(GRAY)
-    reference = parse_generator(str(tmp_path / "tinted.py"))
     text = schedule(
         output=[["reorder", ["x", "c", "y"]]],
         gray=[["compute_at", "output", "c"], ["store_at", "output", "y"], *unrolled],
     )
-    with contextlib.closing(open_generator(reference, halide, cpp_compiler, settings.environment)) as program:
-        inspected = Inspected(program, "tinted", {}, TARGET, ProcessLimits(240.0, 8 * 2**30))
-        preparation = PipelinePreparation(build_preparation_plugin(cpp_compiler))
-        found = lower_schedules(inspected, preparation, [text], 60.0, cpp_compiler)
-    assert isinstance(found, Lowered), found
-    (nest,) = found.nests
-    assert isinstance(nest, LoopNest), nest
+    nest = lower_source("tinted", GRAY, text)
     assert stored(nest.root, "gray") == pytest.approx(WIDTH * HEIGHT)
     assert stored(nest.root, "output") == WIDTH * HEIGHT * CHANNELS
+
+
+LEVELS = """
+import halide as hl
+
+x, y, level = hl.Var("x"), hl.Var("y"), hl.Var("level")
+
+
+@hl.generator(name="levels")
+class Levels(hl.Generator):
+    input = hl.InputBuffer(hl.UInt(8), 2)
+    curve = hl.InputBuffer(hl.Int(32), 1)
+    output = hl.OutputBuffer(hl.UInt(8), 2)
+
+    def generate(self):
+        count, row = hl.Func("count"), hl.RDom([(0, 256)])
+        count[level, y] = hl.u32(0)
+        count[hl.i32(self.input[row.x, y]), y] += hl.u32(1)
+        bent = self.curve[hl.clamp(self.curve[self.input[x, y]], 10, 40)]
+        self.output[x, y] = hl.u8(count[hl.clamp(bent, 0, 31), y])
+        self.input.set_estimates([(0, 256), (0, 128)])
+        self.curve.set_estimates([(0, 256)])
+        self.output.set_estimates([(0, 256), (0, 128)])
+"""
+
+
+def test_what_data_decide_is_told_with_its_bounds_and_what_loops_add(lower_source: LowerSource) -> None:
+    """The bins of histograms of rows, eight at once; and two look-ups, of a pixel and of what is within bounds."""
+    whole: list[list[Any]] = [["compute_root"], ["reorder_storage", ["y", "level"]]]
+    text = json.loads(schedule(output=[["split", "x", "xo", "xi", 8], ["vectorize", "xi"]], count=whole))
+    text["variables"] += [{"id": name, "reduction": False, "name": name} for name in ("level", "yo", "yi")]
+    rows = [["split", "y", "yo", "yi", 8], ["reorder", ["yi", "yo"]], ["vectorize", "yi"]]
+    text["stages"].append({"func": "count", "update": 0, "if": [], "do": rows})
+    nest = lower_source("levels", LEVELS, json.dumps(text))
+    bins = accesses(nest.root, "count", "count")
+    # Of the update, for each eight rows and each pixel: lanes side by side, and bins that are a picture's height apart.
+    update = [((8, 0), ((1, 8), (HEIGHT, 256)))] * 2
+    assert [(each.strides, each.spread) for each in bins if each.lane_stride is None] == update
+    looked_up = accesses(nest.root, "output", "curve") + accesses(nest.root, "output", "count")
+    assert {(each.buffer, each.strides, each.spread[-1]) for each in looked_up} == {
+        ("curve", (0, 0), (1, 256)),
+        ("curve", (0, 0), (1, 31)),
+        ("count", (1, 0), (HEIGHT, 32)),
+    }
 
 
 def test_memory_is_where_it_is_taken(lower: Lower) -> None:
