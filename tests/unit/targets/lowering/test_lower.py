@@ -300,7 +300,9 @@ class Levels(hl.Generator):
         count[level, y] = hl.u32(0)
         count[hl.i32(self.input[row.x, y]), y] += hl.u32(1)
         bent = self.curve[hl.clamp(self.curve[self.input[x, y]], 10, 40)]
-        self.output[x, y] = hl.u8(count[hl.clamp(bent, 0, 31), y])
+        few = self.curve[self.input[x, y] / 16] + self.curve[self.input[x, y] % 8]
+        two = self.curve[hl.select(self.input[x, y] > 9, 7, 200)]
+        self.output[x, y] = hl.u8(count[hl.clamp(bent, 0, 31), y] + hl.u32(few + two))
         self.input.set_estimates([(0, 256), (0, 128)])
         self.curve.set_estimates([(0, 256)])
         self.output.set_estimates([(0, 256), (0, 128)])
@@ -308,7 +310,7 @@ class Levels(hl.Generator):
 
 
 def test_what_data_decide_is_told_with_its_bounds_and_what_loops_add(lower_source: LowerSource) -> None:
-    """The bins of histograms of rows, eight at once; and two look-ups, of a pixel and of what is within bounds."""
+    """The bins of histograms of rows, eight at once; and look-ups by a pixel, a part of it and what is clamped."""
     whole: list[list[Any]] = [["compute_root"], ["reorder_storage", ["y", "level"]]]
     text = json.loads(schedule(output=[["split", "x", "xo", "xi", 8], ["vectorize", "xi"]], count=whole))
     text["variables"] += [{"id": name, "reduction": False, "name": name} for name in ("level", "yo", "yi")]
@@ -323,6 +325,9 @@ def test_what_data_decide_is_told_with_its_bounds_and_what_loops_add(lower_sourc
     assert {(each.buffer, each.strides, each.spread[-1]) for each in looked_up} == {
         ("curve", (0, 0), (1, 256)),
         ("curve", (0, 0), (1, 31)),
+        ("curve", (0, 0), (1, 16)),
+        ("curve", (0, 0), (1, 8)),
+        ("curve", (0, 0), (193, 2)),
         ("count", (1, 0), (HEIGHT, 32)),
     }
 
