@@ -43,10 +43,10 @@ def prior_of_run(
     if store.record.spec.options.search.model not in OF_NESTS:
         return None
     kept = store.folder / _FILE
+    if kept.is_file():
+        return _learnt(kept, listen)
+    prior = _with_histories(_learnt(learnt, listen), store, histories, listen)
     try:
-        if kept.is_file():
-            return learnt_prior(kept)
-        prior = _with_histories(learnt_prior(learnt), store, histories, listen)
         if prior is None or (learnt is None and not histories):
             return prior
         # Also where the histories have nothing: they will have this run's. The file's numbers are rounded.
@@ -55,6 +55,15 @@ def prior_of_run(
     except WeightsError as error:
         listen(Notice(f"{error} This run goes on without it.", warning=True))
         return read_prior()
+
+
+def _learnt(file: Path | None, listen: Listener) -> NestPrior | None:
+    """What a file says; what comes with the SDK where it cannot be used."""
+    try:
+        return learnt_prior(file)
+    except WeightsError as error:
+        listen(Notice(f"{error} This run goes on with what comes with the SDK.", warning=True))
+        return learnt_prior(None)
 
 
 def _with_histories(

@@ -202,12 +202,20 @@ def read_prior(path: Path = SHIPPED) -> NestPrior | None:
 
 
 def learnt_prior(file: Path | None) -> NestPrior | None:
-    """What was learnt in a file; what comes with the SDK where there is none, or it is of other features.
+    """What was learnt in a file; what comes with the SDK where there is none.
 
     Raises:
-        WeightsError: as `read_prior`.
+        WeightsError: as `read_prior`, and if it is of other features, or of loop nests of another version.
     """
-    return (None if file is None else read_prior(file)) or read_prior()
+    if file is None:
+        return read_prior()
+    found = read_prior(file)
+    if found is None:
+        raise WeightsError(
+            f"{file} was learnt from loop nests as another version of the SDK describes them. "
+            "Learn it anew: `sdk weights train`."
+        )
+    return found
 
 
 def in_spreads(differences: Array, spread: Array) -> Array:

@@ -120,6 +120,32 @@ def test_what_was_learnt_for_the_devices_takes_the_place_of_the_shipped_one(
     assert more is not None and len(more.rows) == len(shipped.rows) + LIMITS.fewest_each
 
 
+@pytest.mark.parametrize(("is_damaged", "problem"), [(True, "cannot be read"), (False, "another version of the SDK")])
+def test_what_was_learnt_and_cannot_be_used_is_told_and_the_history_counts(
+    open_run: Callable[..., RunStore],
+    history: History,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_damaged: bool,
+    problem: str,
+) -> None:
+    heard: list[Event] = []
+    shipped, learnt, store = read_prior(), tmp_path / "board.nests.npz", open_run("run")
+    assert shipped is not None
+    if is_damaged:
+        learnt.write_bytes(b"no arrays")
+    else:
+        monkeypatch.setattr("halide_autotune.autotune_loop.search.models.nest_prior.VERSION", VERSION - 1)
+        write_prior(shipped, learnt)
+        monkeypatch.undo()
+    fill(history, store, "a")
+    prior = prior_of_run(store, learnt, (history,), heard.append)
+    assert prior is not None and len(prior.rows) == len(shipped.rows) + LIMITS.fewest_each
+    notice = heard[0]
+    assert isinstance(notice, Notice) and notice.warning and problem in notice.text
+    assert str(learnt) in notice.text and "goes on with what comes with the SDK" in notice.text
+
+
 @pytest.mark.parametrize("bad", [b"no nest", nest(1.0, extent=0.0), nest(math.inf)])
 def test_damaged_nests_are_left_out(open_run: Callable[..., RunStore], history: History, bad: bytes) -> None:
     store, shipped = open_run("run"), read_prior()

@@ -18,6 +18,7 @@ from halide_autotune.autotune_loop.search.models.nest_prior import (
     NestPrior,
     fit_prior,
     fit_prior_cost,
+    learnt_prior,
     read_prior,
     write_prior,
 )
@@ -139,6 +140,10 @@ def test_one_of_other_features_is_left_out(
     write_prior(replace(prior), tmp_path / "prior.npz")
     monkeypatch.undo()
     assert read_prior(tmp_path / "prior.npz") is None
+    with pytest.raises(
+        WeightsError, match=r"prior.npz was learnt from loop nests as another version .*sdk weights train"
+    ):
+        learnt_prior(tmp_path / "prior.npz")
 
 
 def test_a_damaged_one_is_told(prior: NestPrior, tmp_path: Path) -> None:
