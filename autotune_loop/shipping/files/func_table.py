@@ -85,7 +85,7 @@ def _rows(text: str, generator_name: str) -> tuple[FuncRow, ...]:
             name = line.partition("\t")[0][:_SHOWN_CHARACTERS]
             raise GeneratorError(
                 f"Generator {generator_name} has a Func named {name!r}, which a shipped header cannot contain.",
-                next_step="Rename it with letters, digits, underscores and dots, then tune again.",
+                next_step="Rename it with letters, digits and underscores, then tune again.",
             )
         rows.append(FuncRow(row[1], int(row[2], 16), int(row[3], 16)))
     if not rows:
