@@ -174,7 +174,14 @@ def _usage(error: Exception, arguments: Sequence[str]) -> tuple[str, int]:
     # An option without its value is found where typer does not say of which command it is.
     path = getattr(getattr(error, "ctx", None), "command_path", None) or _command_path(arguments)
     stop = "" if message.endswith(("?", ")", ".")) else "."
-    return f"{message}{stop} See `{path} --help`.", int(getattr(error, "exit_code", 2))
+    return f"{message}{stop}{_header_hint(error, message)} See `{path} --help`.", int(getattr(error, "exit_code", 2))
+
+
+def _header_hint(error: Exception, message: str) -> str:
+    """How a header is given to commands that take one, for those who give it without the option."""
+    context = getattr(error, "ctx", None)
+    takes_one = context is not None and any("--schedule" in each.opts for each in context.command.params)
+    return " Give a header with --schedule FILE." if takes_one and ".schedule.h" in message else ""
 
 
 def _command_path(arguments: Sequence[str]) -> str:

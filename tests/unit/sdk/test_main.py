@@ -113,6 +113,8 @@ def test_a_report_that_cannot_be_saved_goes_to_the_temporary_folder(
         (["targets", "show"], "Missing argument 'PROFILE'. See `sdk targets show --help`."),
         (["doctor", "--target"], "requires an argument. See `sdk doctor --help`."),
         (["weights", "export", "arm64", "-o"], "requires an argument. See `sdk weights export --help`."),
+        (["bench", "a.py", "a.schedule.h"], "Give a header with --schedule FILE. See `sdk bench --help`."),
+        (["report", "run", "a.schedule.h"], "(a.schedule.h) See `sdk report --help`."),
     ],
 )
 def test_wrong_usage(arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
