@@ -30,7 +30,7 @@ struct Access {
     bool is_store = false, is_predicated = false;
     int lanes = 1, element_bytes = 1;
     std::optional<int64_t> lane_stride;
-    // By loop, the outermost first, how many elements a step moves it; nothing where data decides.
+    // By loop, the outermost first, how many elements a step moves it; nothing where data decides within no bounds.
     std::optional<std::vector<double>> strides;
     // What moves it besides loops, as strides with numbers of steps: lanes that are gathered, and data within bounds.
     std::vector<std::pair<double, double>> spread;
@@ -74,15 +74,13 @@ struct Loop {
 
 inline std::string json_of(const std::optional<double> &number) { return number ? text_of(*number) : "null"; }
 
-inline std::string json_of(const Copies &copies) {
-    return "[" + text_of(copies.stride) + ", " + std::to_string(copies.steps) + "]";
-}
+inline std::string moves_of(double stride, double steps) { return "[" + text_of(stride) + ", " + text_of(steps) + "]"; }
 
 inline std::string json_of(const std::pair<const Access, std::vector<double>> &placed) {
     const Access &access = placed.first;
     const auto number = [](double value) { return text_of(value); };
-    const auto copies = [](const Copies &one) { return json_of(one); };
-    const auto moves = [](const auto &one) { return "[" + text_of(one.first) + ", " + text_of(one.second) + "]"; };
+    const auto copies = [](const Copies &one) { return moves_of(one.stride, one.steps); };
+    const auto spread = [](const auto &one) { return moves_of(one.first, one.second); };
     return object({{"buffer", quoted(access.buffer)},
                    {"count", std::to_string(placed.second.size())},
                    {"copies", list_of(copies_at(placed.second), copies)},
@@ -92,7 +90,7 @@ inline std::string json_of(const std::pair<const Access, std::vector<double>> &p
                    {"element_bytes", std::to_string(access.element_bytes)},
                    {"lane_stride", access.lane_stride ? std::to_string(*access.lane_stride) : "null"},
                    {"strides", access.strides ? list_of(*access.strides, number) : "null"},
-                   {"spread", list_of(access.spread, moves)}});
+                   {"spread", list_of(access.spread, spread)}});
 }
 
 inline std::string json_of(const std::pair<const std::string, Computation> &named) {

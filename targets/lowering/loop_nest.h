@@ -132,7 +132,7 @@ private:
         computation_.accesses[access].push_back(at.is_bounded() ? std::floor(at.number) : 0);
     }
 
-    // Nothing where the lanes are anywhere.
+    // Nothing where the lanes are gathered.
     std::optional<int64_t> lane_stride_of(const Halide::Expr &index) {
         using namespace Halide::Internal;
         if (index.type().is_scalar() || index.as<Broadcast>()) return 0;
